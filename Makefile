@@ -1,0 +1,44 @@
+# Every target sets up what it needs: a virtual environment in .venv from nothing but python3.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench chaos clean lock
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: requirements-dev.lock pyproject.toml
+	@echo "setting up $(VENV) (once, about half a minute)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . 2>/dev/null \
+	  || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+run: $(VENV)/.ready ## start the embedded stack: PostgreSQL, broker and worker in one terminal
+	@$(VENV)/bin/chronos up
+
+test: $(VENV)/.ready ## run every test on a private PostgreSQL and a private RabbitMQ
+	@$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.ready ## format, lint, types, import rules, then the tests
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+	@$(PY) -m pytest $(ARGS)
+
+bench: $(VENV)/.ready ## measure against raw Dramatiq (ONLY=engine)
+	@$(PY) -m bench $(ONLY)
+
+chaos: $(VENV)/.ready ## kill real processes and count what was lost or doubled (ONLY=name)
+	@$(PY) -m chaos $(ONLY)
+
+clean: ## remove what was built; data and logs of `make run` stay
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lock: $(VENV)/.ready ## write the lock files anew (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o requirements.lock
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o requirements-dev.lock

@@ -1,0 +1,3 @@
+"""Chronos: durable tasks for a Telegram back office."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,82 @@
+"""All settings, read and validated in one place. Every one can be set as CHRONOS_<NAME> or in .env."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from chronos.errors import BadInput
+
+
+def _default_data_dir() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "chronos"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="CHRONOS_", env_file=".env", extra="ignore")
+
+    database_url: SecretStr | None = Field(
+        None, description="PostgreSQL address, postgresql://user:password@host/db; empty: the embedded one"
+    )
+    amqp_url: SecretStr | None = Field(
+        None, description="RabbitMQ address, amqp://user:password@host:5672/; empty: the in-process broker"
+    )
+    data_dir: Path = Field(
+        default_factory=_default_data_dir, description="folder of the embedded servers, their data and logs"
+    )
+    actors: Annotated[str, NoDecode] = Field(
+        "", description="your own modules with actors, comma-separated: myapp.actors"
+    )
+    worker_name: str = Field("", description="name of this worker in lists and logs; empty: host name")
+    lease_seconds: float = Field(
+        15.0, ge=0.5, le=3600, description="a worker without a beat for so long is dead; beats come 3 times as often"
+    )
+    shutdown_seconds: float = Field(
+        25.0, ge=1, le=3600, description="SIGTERM: running work is finished or handed back within this time"
+    )
+    hung_seconds: float = Field(
+        30.0, ge=1, description="a run that ignores its time limit for so long costs its process its life"
+    )
+    statement_timeout_seconds: float = Field(
+        30.0, ge=1, description="longest time that one statement may take in PostgreSQL"
+    )
+    connect_timeout_seconds: float = Field(5.0, ge=1, description="longest time to wait for a connection")
+    pool_size: int = Field(8, ge=4, le=100, description="PostgreSQL connections per process, at most")
+    keep_completed_days: float = Field(7.0, ge=0, description="completed, cancelled and expired tasks are kept so long")
+    keep_failed_days: float = Field(0.0, ge=0, description="failed and unknown tasks are kept so long; 0: until cleared")
+    max_payload_bytes: int = Field(65536, ge=1024, le=1048576, description="largest params of one task")
+    max_message_bytes: int = Field(16384, ge=1024, description="a larger message is no wake-up of ours: dead letter")
+    unknown_actor_minutes: float = Field(
+        10.0, ge=0, description="how long a task waits for a worker that knows its actor (rolling deploy)"
+    )
+    log_format: Literal["pretty", "json"] = Field("pretty", description="pretty for people, json for collectors")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level that is logged")
+    log_file: Path | None = Field(None, description="log into this file; empty: standard error")
+
+    @property
+    def lease(self) -> float:
+        return self.lease_seconds
+
+    @property
+    def actor_modules(self) -> list[str]:
+        return [name.strip() for name in self.actors.split(",") if name.strip()]
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = "CHRONOS_" + "_".join(str(part) for part in first["loc"]).upper()
+    return f"{name}: {first['msg'][0].lower()}{first['msg'][1:]} (it is {first.get('input')!r}); see `chronos config`"
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """The settings of this process; a wrong one is named in one line (BadInput)."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise BadInput(_explain(error)) from None

@@ -1,0 +1,109 @@
+"""Connections to PostgreSQL: one small pool per process, timeouts on everything, growing pauses after a loss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import QueuePool
+
+from chronos.config import Settings
+from chronos.errors import Unavailable, one_line
+
+T = TypeVar("T")
+
+#: Pauses between tries while PostgreSQL is away.
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0
+
+#: Channel on which loops are woken; a hint, every loop polls as well.
+WAKE_CHANNEL = "chronos"
+
+
+def pauses(first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE) -> Iterator[float]:
+    """Growing pauses, for ever."""
+    pause = first
+    while True:
+        yield pause
+        pause = min(longest, pause * 2)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same statement may simply be tried again: lost connection, deadlock, serialization, restart."""
+    if not isinstance(error, DBAPIError):
+        return False
+    state = getattr(error.orig, "sqlstate", None) or ""
+    if state:
+        # 40: rollback; 08: connection; 57P: shutdown; 53: out of connections, disk or memory; 25006: read-only
+        return state[:2] in {"40", "08", "53"} or state.startswith("57P") or state in {"25006", "55P03"}
+    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+
+
+class Database:
+    def __init__(self, url: str, settings: Settings) -> None:
+        self.url = url.replace("postgresql://", "postgresql+psycopg://", 1).replace(
+            "postgres://", "postgresql+psycopg://", 1
+        )
+        milliseconds = int(settings.statement_timeout_seconds * 1000)
+        self.engine: Engine = create_engine(
+            self.url,
+            poolclass=QueuePool,
+            pool_size=settings.pool_size,
+            max_overflow=settings.pool_size,
+            pool_timeout=settings.connect_timeout_seconds,
+            pool_recycle=3600,
+            connect_args={
+                "connect_timeout": int(settings.connect_timeout_seconds),
+                "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}"
+                " -c idle_in_transaction_session_timeout=60000 -c timezone=UTC",
+                "application_name": "chronos",
+                # A cut network is noticed within 15 s even where nothing is being written.
+                "keepalives_idle": 5,
+                "keepalives_interval": 5,
+                "keepalives_count": 2,
+                "tcp_user_timeout": 15000,
+            },
+        )
+        #: One statement, one round trip: no BEGIN and COMMIT around it.
+        self.single = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def statement(self) -> Iterator[Connection]:
+        with self.single.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        with self.engine.begin() as connection:
+            yield connection
+
+    def persist(
+        self,
+        work: Callable[[], T],
+        *,
+        give_up: Callable[[], bool] = lambda: False,
+        deadline: float | None = None,
+        waiting: Callable[[float], None] = time.sleep,
+    ) -> T:
+        """Repeat `work` through losses of PostgreSQL. It must be safe to repeat: a lost answer looks like a failure."""
+        ends = None if deadline is None else time.monotonic() + deadline
+        for pause in pauses():
+            try:
+                return work()
+            except DBAPIError as error:
+                if not is_passing(error):
+                    raise
+                if give_up() or (ends is not None and time.monotonic() + pause > ends):
+                    raise Unavailable(f"PostgreSQL does not answer: {one_line(error.orig or error)}") from error
+            waiting(pause)
+        raise AssertionError("unreachable")
+
+    def notify(self, payload: str) -> None:
+        with self.statement() as connection:
+            connection.execute(text("select pg_notify(:c, :p)"), {"c": WAKE_CHANNEL, "p": payload})
+
+    def close(self) -> None:
+        self.engine.dispose()

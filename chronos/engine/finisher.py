@@ -1,0 +1,151 @@
+"""Writes the outcomes of runs: whatever waits goes in one statement. An outcome is repeated until it is in.
+
+Dramatiq swallows what its after-hooks raise, so no outcome is written in a hook: it is put here.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from chronos.db import Database, is_passing, pauses
+from chronos.engine import tasks
+from chronos.engine.held import Held
+from chronos.engine.tasks import Claimed
+from chronos.errors import one_line
+
+log = structlog.get_logger("chronos.finisher")
+
+BATCH = 512
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended. `write` is None for a plain completion, which is batched."""
+
+    run: Claimed
+    result: Any = None
+    write: Callable[[Connection], str | None] | None = None
+    then: Callable[[str | None], None] | None = None
+
+
+class Finisher(threading.Thread):
+    def __init__(self, database: Database, held: Held) -> None:
+        super().__init__(name="finisher", daemon=True)
+        self.database = database
+        self.held = held
+        self._endings: queue.SimpleQueue[Ending | None] = queue.SimpleQueue()
+        self._abandoned = threading.Event()
+
+    def put(self, ending: Ending) -> None:
+        self._endings.put(ending)
+
+    def run(self) -> None:
+        while (first := self._endings.get()) is not None:
+            batch, stop = [first], False
+            while len(batch) < BATCH:
+                try:
+                    item = self._endings.get_nowait()
+                except queue.Empty:
+                    break
+                if item is None:
+                    stop = True
+                    break
+                batch.append(item)
+            self._write(batch)
+            if stop:
+                break
+
+    def stop(self, timeout: float) -> None:
+        """Write what is there, as long as the time allows."""
+        self._endings.put(None)
+        self.join(timeout)
+        self._abandoned.set()
+
+    def _write(self, batch: list[Ending]) -> None:
+        completions: list[tuple[Ending, str | None]] = []
+        for ending in batch:
+            if ending.write is not None:
+                continue
+            try:
+                result = None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
+            except (TypeError, ValueError) as error:
+                self._write_one(ending, _impossible(ending.run, error))
+                continue
+            if result is not None and "\\u0000" in result:
+                self._write_one(ending, _impossible(ending.run, ValueError("the result holds a NUL character")))
+                continue
+            completions.append((ending, result))
+        if completions:
+            self._complete(completions)
+        for ending in batch:
+            if ending.write is not None:
+                self._write_one(ending, ending.write)
+
+    def _complete(self, completions: list[tuple[Ending, str | None]]) -> None:
+        runs = [(ending.run.id, ending.run.token, result) for ending, result in completions]
+
+        def write() -> set[Any]:
+            with self.database.statement() as connection:
+                return tasks.finish(connection, runs)
+
+        try:
+            done = self._until_in(write)
+        except DBAPIError:
+            # One of them cannot be stored; its neighbours can.
+            if len(completions) > 1:
+                for one in completions:
+                    self._complete([one])
+            else:
+                ending = completions[0][0]
+                self._write_one(ending, _impossible(ending.run, ValueError("PostgreSQL cannot store the result")))
+            return
+        for ending, _ in completions:
+            self._settle(ending, "completed" if done is not None and ending.run.id in done else None)
+
+    def _write_one(self, ending: Ending, write: Callable[[Connection], str | None]) -> None:
+        def attempt() -> str | None:
+            with self.database.statement() as connection:
+                return write(connection)
+
+        try:
+            status = self._until_in(attempt)
+        except DBAPIError as error:
+            log.error("an outcome cannot be written", task=str(ending.run.id), error=one_line(error))
+            status = None
+        self._settle(ending, status)
+
+    def _settle(self, ending: Ending, status: str | None) -> None:
+        self.held.settled(ending.run.id)
+        if ending.then is not None:
+            try:
+                ending.then(status)
+            except Exception:
+                log.exception("a hook failed", task=str(ending.run.id))
+
+    def _until_in(self, write: Callable[[], Any]) -> Any:
+        for pause in pauses(longest=1.0):
+            try:
+                return write()
+            except DBAPIError as error:
+                if not is_passing(error):
+                    raise
+                if self._abandoned.is_set():
+                    return None
+            time.sleep(pause)
+        return None
+
+
+def _impossible(run: Claimed, error: BaseException) -> Callable[[Connection], str | None]:
+    return lambda connection: tasks.fail(
+        connection, run, {"message": f"the result cannot be stored: {one_line(error)}", "class": type(error).__name__}
+    )

@@ -1,0 +1,722 @@
+"""Every write to tasks.status is in this module.
+
+Each verb is one guarded statement (claims under a limit: one transaction). The guard is the WHERE: a writer that no
+longer owns its row changes nothing and learns it from the row count. All times are PostgreSQL's clock_timestamp().
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import uuid_utils.compat
+from sqlalchemy import Connection, text
+
+from chronos.db import WAKE_CHANNEL, Database
+from chronos.errors import BadInput
+from chronos.models import TaskStatus
+from chronos.models.task import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, TaskStateRecord
+from chronos.queues import POLICIES, policy_of
+
+#: Rows that one sweep takes at most, so that no sweep holds locks for long.
+SWEEP_ROWS = 500
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """What a caller asks for; `checked()` says what is wrong with it before anything is written."""
+
+    queue: str
+    task_name: str
+    params: dict[str, Any] = field(default_factory=dict)
+    user_id: int | None = None
+    bot_id: int | None = None
+    chat: int | None = None
+    priority: int = DEFAULT_PRIORITY
+    run_at: datetime | None = None
+    expires_at: datetime | None = None
+    idempotency_key: str | None = None
+    max_attempts: int | None = None
+    schedule_id: uuid.UUID | None = None
+
+    def checked(self, max_payload_bytes: int) -> dict[str, Any]:
+        policy = policy_of(self.queue)
+        if not isinstance(self.params, dict):
+            raise BadInput(f"params of {self.task_name} must be a JSON object, not {type(self.params).__name__}")
+        try:
+            payload = json.dumps(self.params, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"params of {self.task_name} are not JSON: {error}") from None
+        if len(payload.encode("utf-8", "surrogatepass")) > max_payload_bytes:
+            raise BadInput(
+                f"params of {self.task_name} take {len(payload.encode('utf-8', 'surrogatepass')):,} bytes,"
+                f" at most {max_payload_bytes:,} are allowed: store the data elsewhere and pass its address"
+            )
+        for name, value in (("params", payload), ("task name", self.task_name), ("key", self.idempotency_key or "")):
+            if "\x00" in value or "\\u0000" in value:
+                raise BadInput(f"{name} of {self.task_name!r} holds a NUL character, which PostgreSQL cannot store")
+        try:
+            payload.encode("utf-8")
+        except UnicodeEncodeError:
+            raise BadInput(f"params of {self.task_name} hold half a surrogate pair, which is no text") from None
+        if not HIGHEST_PRIORITY <= self.priority <= LOWEST_PRIORITY:
+            raise BadInput(f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}")
+        for name, moment in (("run_at", self.run_at), ("expires_at", self.expires_at)):
+            if moment is not None and moment.tzinfo is None:
+                raise BadInput(f"{name} {moment} has no time zone")
+        if self.expires_at is not None and self.expires_at <= max(self.run_at or self.expires_at, datetime.now(UTC)):
+            raise BadInput(f"expires_at {self.expires_at:%Y-%m-%d %H:%M:%S%z} is past or before run_at: it could never run")
+        runs = policy.runs if self.max_attempts is None else self.max_attempts
+        if not 1 <= runs <= 100:
+            raise BadInput(f"max_attempts {runs} is not between 1 and 100")
+        return {
+            "id": uuid_utils.compat.uuid7(),
+            "user_id": self.user_id,
+            "bot_id": self.bot_id,
+            "chat": self.chat,
+            "queue": self.queue,
+            "task_name": self.task_name,
+            "params": payload,
+            "priority": self.priority,
+            "max_attempts": runs,
+            "run_at": self.run_at,
+            "expires_at": self.expires_at,
+            "idempotency_key": self.idempotency_key,
+            "schedule_id": self.schedule_id,
+        }
+
+
+@dataclass(frozen=True)
+class Submitted:
+    id: uuid.UUID
+    created: bool  #: False: the idempotency key had been used for the very same task
+
+
+@dataclass
+class Claimed:
+    """One run of one task, as the claim gave it to this process."""
+
+    id: uuid.UUID
+    token: uuid.UUID
+    queue: str
+    task_name: str
+    attempt: int
+    max_attempts: int
+    params: dict[str, Any]
+    user_id: int | None
+    bot_id: int | None
+    chat: int | None
+    expires_at: datetime | None
+    slot: float = 0.0  #: seconds to wait before it may start (rate limits)
+    cancelled: bool = False
+    effects_open: bool = False
+    result: Any = None  #: what the actor returned
+    committed: bool = False  #: the actor completed it in its own transaction
+
+
+_COLUMNS = (
+    "id, user_id, bot_id, chat, queue, task_name, params, priority, max_attempts, run_at, wake_at,"
+    " expires_at, idempotency_key, schedule_id"
+)
+
+# ---------------------------------------------------------------------------------------------- submit
+
+_INSERT = text(f"""
+insert into tasks ({_COLUMNS})
+select d.id, d.user_id, d.bot_id, d.chat, d.queue, d.task_name, d.params, d.priority, d.max_attempts,
+       coalesce(d.run_at, clock_timestamp()),
+       greatest(coalesce(d.run_at, clock_timestamp()), clock_timestamp() + :hold * interval '1 second'),
+       d.expires_at, d.idempotency_key, d.schedule_id
+from jsonb_to_recordset(cast(:rows as jsonb)) as d(id uuid, user_id bigint, bot_id bigint, chat bigint, queue text,
+       task_name text, params jsonb, priority smallint, max_attempts smallint, run_at timestamptz,
+       expires_at timestamptz, idempotency_key text, schedule_id uuid)
+on conflict do nothing
+returning id
+""")
+
+_BY_KEY = text("""
+select k.key, t.id, t.queue, t.task_name, t.params from unnest(cast(:keys as text[])) k(key)
+join tasks t on t.idempotency_key = k.key
+""")
+
+
+def submit(
+    connection: Connection, tasks: Sequence[NewTask], *, max_payload_bytes: int, hold: float = 0.0, notify: bool = True
+) -> list[Submitted]:
+    """Write the rows in the caller's transaction; `hold` seconds keep the relay away from what the caller publishes.
+
+    All or nothing: one wrong task raises BadInput before any row is written.
+    """
+    rows = [task.checked(max_payload_bytes) for task in tasks]
+    known: dict[str, Submitted] = {}
+    by_key: dict[str, dict[str, Any]] = {}
+    fresh = []
+    for row in rows:
+        key = row["idempotency_key"]
+        if key is not None and key in by_key:
+            _same_or_refuse(key, by_key[key], row)
+            continue
+        if key is not None:
+            by_key[key] = row
+        fresh.append(row)
+    written: set[uuid.UUID] = set()
+    for start in range(0, len(fresh), 1000):
+        chunk = fresh[start : start + 1000]
+        payload = "[" + ",".join(_row_json(row) for row in chunk) + "]"
+        written.update(connection.execute(_INSERT, {"rows": payload, "hold": hold}).scalars())
+    taken = [key for key, row in by_key.items() if row["id"] not in written]
+    if taken:
+        for found in connection.execute(_BY_KEY, {"keys": taken}):
+            mine = by_key[found.key]
+            stored = {"queue": found.queue, "task_name": found.task_name, "params": json.dumps(found.params)}
+            _same_or_refuse(found.key, stored, mine)
+            known[found.key] = Submitted(found.id, created=False)
+    if notify and written:
+        for queue in {row["queue"] for row in fresh}:
+            connection.execute(text("select pg_notify(:c, :p)"), {"c": WAKE_CHANNEL, "p": f"due {queue}"})
+    result = []
+    for row in rows:
+        key = row["idempotency_key"]
+        if key in known:
+            result.append(known[key])
+        else:
+            first = row if key is None else by_key[key]
+            result.append(Submitted(first["id"], created=first is row))
+    return result
+
+
+def _row_json(row: dict[str, Any]) -> str:
+    """The row as JSON, its params spliced in as they are: they have been serialised once already."""
+    head = {name: value for name, value in row.items() if name != "params" and value is not None}
+    text_ = json.dumps(head, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value))
+    return f'{text_[:-1]}, "params": {row["params"]}}}'
+
+
+def _same_or_refuse(key: str, stored: dict[str, Any], asked: dict[str, Any]) -> None:
+    same = (
+        stored["queue"] == asked["queue"]
+        and stored["task_name"] == asked["task_name"]
+        and json.loads(stored["params"]) == json.loads(asked["params"])
+    )
+    if not same:
+        raise BadInput(
+            f"idempotency key {key!r} belongs to another task ({stored['task_name']} with other params): use a new key"
+        )
+
+
+# ----------------------------------------------------------------------------------------------- claim
+
+_CLAIM = text("""
+update tasks t set status = 'in_progress', attempt = t.attempt + (t.status = 'pending')::int, worker = :worker,
+       token = :token, started_at = clock_timestamp(), updated_at = clock_timestamp()
+where t.id = any(cast(:ids as uuid[])) and t.queue = :queue
+  and (t.status = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
+       and (t.expires_at is null or t.expires_at > clock_timestamp()) or t.token = :token)
+  and not exists (select from queue_states s where s.queue = :queue and s.paused_at is not null
+                  and (s.paused_until is null or s.paused_until > clock_timestamp()))
+  and not exists (select from limits l where l.queue = :queue)
+  and exists (select from workers w where w.id = :worker and not w.dead)
+returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at
+""")
+
+
+def claim(
+    database: Database, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID
+) -> list[Claimed]:
+    """Take what may run now, in the order of `ids`. Repeating it with the same token after a lost answer is safe."""
+    with database.statement() as connection:
+        rows = connection.execute(
+            _CLAIM, {"ids": list(ids), "queue": queue, "worker": worker, "token": token}
+        ).all()
+    return _in_order(ids, [_claimed(row, queue, token) for row in rows])
+
+
+def _claimed(row: Any, queue: str, token: uuid.UUID, slot: float = 0.0) -> Claimed:
+    return Claimed(
+        row.id, token, queue, row.task_name, row.attempt, row.max_attempts, row.params,
+        row.user_id, row.bot_id, row.chat, row.expires_at, slot,
+    )  # fmt: skip
+
+
+def _in_order(ids: Iterable[uuid.UUID], claimed: list[Claimed]) -> list[Claimed]:
+    place = {id_: index for index, id_ in enumerate(ids)}
+    return sorted(claimed, key=lambda task: place[task.id])
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a message could not be claimed."""
+
+    id: uuid.UUID
+    why: str  #: no row, done, not due, expired, paused, limited, worker dead, exhausted
+
+
+_WHY = text("""
+select i.id, case
+  when t.id is null then 'no row'
+  when t.status <> 'pending' then 'done'
+  when exists (select from workers w where w.id = :worker and w.dead)
+       or not exists (select from workers w where w.id = :worker) then 'worker dead'
+  when t.queue <> :queue then 'wrong queue'
+  when t.expires_at <= clock_timestamp() then 'expired'
+  when t.run_at > clock_timestamp() then 'not due'
+  when exists (select from queue_states s where s.queue = t.queue and s.paused_at is not null
+               and (s.paused_until is null or s.paused_until > clock_timestamp())) then 'paused'
+  when exists (select from limits l where l.queue = t.queue) then 'limited'
+  when t.attempt >= t.max_attempts then 'exhausted'
+  else 'done' end as why
+from unnest(cast(:ids as uuid[])) i(id) left join tasks t on t.id = i.id
+""")
+
+
+def why_refused(database: Database, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID) -> list[Refusal]:
+    with database.statement() as connection:
+        rows = connection.execute(_WHY, {"ids": list(ids), "queue": queue, "worker": worker})
+        return [Refusal(row.id, row.why) for row in rows]
+
+
+_LOCK_LIMITS = text("select key from limits where queue = :queue order by key for update")
+# A second statement on purpose: within the one that waited for the lock the count would use the old snapshot.
+_READ_LIMITS = text("""
+select l.key, l.task_name, extract(epoch from l.step)::float as step,
+       extract(epoch from greatest(l.tat, clock_timestamp() - interval '1 hour') - clock_timestamp())::float as ahead,
+       l.max_running, (select count(*) from tasks t where t.queue = l.queue and t.status = 'in_progress'
+                       and (l.task_name is null or t.task_name = l.task_name))::int as running
+from limits l where l.queue = :queue
+""")
+_CANDIDATES = text("""
+select id, task_name from tasks t where id = any(cast(:ids as uuid[])) and queue = :queue and status = 'pending'
+   and run_at <= clock_timestamp() and attempt < max_attempts
+   and (expires_at is null or expires_at > clock_timestamp())
+   and not exists (select from queue_states s where s.queue = :queue and s.paused_at is not null
+                   and (s.paused_until is null or s.paused_until > clock_timestamp()))
+   and exists (select from workers w where w.id = :worker and not w.dead)
+order by priority, run_at, id for update skip locked
+""")
+_CLAIM_GRANTED = text("""
+update tasks t set status = 'in_progress', attempt = t.attempt + 1, worker = :worker, token = :token,
+       started_at = clock_timestamp() + g.slot * interval '1 second', updated_at = clock_timestamp()
+from unnest(cast(:ids as uuid[]), cast(:slots as float[])) g(id, slot) where t.id = g.id
+returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at, g.slot
+""")
+_MOVE_CLOCKS = text("""
+update limits l set tat = clock_timestamp() + g.ahead * interval '1 second'
+from unnest(cast(:keys as text[]), cast(:ahead as float[])) g(key, ahead) where l.key = g.key
+""")
+_MINE = text("""
+select id, task_name, attempt, max_attempts, params, user_id, bot_id, chat, expires_at from tasks
+where id = any(cast(:ids as uuid[])) and token = :token
+""")
+
+
+@dataclass
+class LimitState:
+    """One limit as the claim sees it under its lock. `ahead`: seconds from now to its next free slot."""
+
+    key: str
+    task_name: str | None
+    step: float | None
+    ahead: float
+    max_running: int | None
+    running: int
+
+    def offer(self, horizon: float) -> float | None:
+        """Seconds until the next start that this limit allows within the horizon; None: not now."""
+        if self.max_running is not None and self.running >= self.max_running:
+            return None
+        slot = max(0.0, self.ahead) if self.step is not None else 0.0
+        return slot if slot <= horizon else None
+
+    def take(self, slot: float) -> None:
+        self.running += 1
+        if self.step is not None:
+            self.ahead = max(slot, self.ahead) + self.step
+
+
+def grant(
+    limits: Sequence[LimitState], candidates: Sequence[tuple[uuid.UUID, str]], horizon: float
+) -> list[tuple[uuid.UUID, float]]:
+    """Which of the candidates may start, and in how many seconds: every limit that applies must allow it."""
+    granted = []
+    for id_, name in candidates:
+        mine = [limit for limit in limits if limit.task_name in (None, name)]
+        slot = 0.0
+        for limit in mine:
+            offered = limit.offer(horizon)
+            if offered is None:
+                break
+            slot = max(slot, offered)
+        else:
+            for limit in mine:
+                limit.take(slot)
+            granted.append((id_, slot))
+    return granted
+
+
+@dataclass(frozen=True)
+class LimitedClaim:
+    claimed: list[Claimed]
+    refused: list[uuid.UUID]  #: pending and due, only the limit says no
+    ask_again: float  #: seconds until it may make sense
+
+
+def claim_limited(
+    database: Database, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID, horizon: float
+) -> LimitedClaim:
+    """Claim as many as the queue's limits allow, over all processes: lock, count with a fresh snapshot, take."""
+    with database.transaction() as connection:
+        connection.execute(_LOCK_LIMITS, {"queue": queue})
+        already = connection.execute(_MINE, {"ids": list(ids), "token": token}).all()
+        limits = [
+            LimitState(r.key, r.task_name, r.step, r.ahead, r.max_running, r.running)
+            for r in connection.execute(_READ_LIMITS, {"queue": queue})
+        ]
+        candidates = [
+            (r.id, r.task_name)
+            for r in connection.execute(_CANDIDATES, {"ids": list(ids), "queue": queue, "worker": worker})
+        ]
+        granted = grant(limits, candidates, horizon)
+        claimed = [_claimed(row, queue, token) for row in already]
+        if granted:
+            rows = connection.execute(
+                _CLAIM_GRANTED,
+                {
+                    "ids": [id_ for id_, _ in granted],
+                    "slots": [slot for _, slot in granted],
+                    "worker": worker,
+                    "token": token,
+                },
+            ).all()
+            claimed += [_claimed(row, queue, token, row.slot) for row in rows]
+            paced = [limit for limit in limits if limit.step is not None]
+            if paced:
+                connection.execute(
+                    _MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]}
+                )
+    taken = {task.id for task in claimed}
+    refused = [id_ for id_, _ in candidates if id_ not in taken]
+    waits = [max(0.0, x.ahead - horizon / 2) for x in limits if x.step is not None]
+    full = any(x.max_running is not None and x.running >= x.max_running for x in limits)
+    return LimitedClaim(claimed, refused, max([0.05 if full else 0.005, *waits]))
+
+
+# ------------------------------------------------------------------------------------- outcomes of a run
+
+_FINISH = text("""
+update tasks t set status = 'completed', result_payload = cast(d.result as jsonb), finished_at = clock_timestamp(),
+       updated_at = clock_timestamp(), token = null, progress = null, error_message = null, error_class = null,
+       error_traceback = null
+from unnest(cast(:ids as uuid[]), cast(:tokens as uuid[]), cast(:results as text[])) d(id, token, result)
+where t.id = d.id and t.token = d.token returning t.id
+""")
+
+
+def finish(connection: Connection, runs: Sequence[tuple[uuid.UUID, uuid.UUID, str | None]]) -> set[uuid.UUID]:
+    """Complete many runs in one statement; (id, token, result as JSON). Returns the ids that were still owned."""
+    ordered = sorted(runs, key=lambda run: run[0])
+    return set(
+        connection.execute(
+            _FINISH,
+            {
+                "ids": [run[0] for run in ordered],
+                "tokens": [run[1] for run in ordered],
+                "results": [run[2] for run in ordered],
+            },
+        ).scalars()
+    )
+
+
+_RELEASE = text("""
+with moved as (
+  update tasks t set
+    status = case when cancel_requested_at is not null then 'cancelled' else 'pending' end,
+    finished_at = case when cancel_requested_at is not null then clock_timestamp() end,
+    attempt = attempt - :give_back, token = null, updated_at = clock_timestamp(),
+    run_at = case when :wait > 0 then clock_timestamp() + :wait * interval '1 second' else run_at end,
+    wake_at = case when :wait > 0 then clock_timestamp() + :wait * interval '1 second' else run_at end,
+    error_message = coalesce(:error, error_message), error_class = coalesce(:class, error_class),
+    error_traceback = coalesce(:traceback, error_traceback)
+  where t.id = :id and t.token = :token returning t.id, t.status, t.queue, t.attempt + :give_back as attempt
+), noted as (
+  insert into task_events (task_id, kind, detail, attempt, seconds)
+  select id, case when status = 'cancelled' then 'cancelled' else :kind end, :detail, attempt, :wait from moved
+  where :kind <> ''
+), woken as (select pg_notify(:channel, 'due ' || queue) from moved where :wait <= 0 and status = 'pending')
+select status from moved left join woken on true
+""")
+
+
+def _release(
+    connection: Connection, run: Claimed, kind: str, *, wait: float, give_back: bool, detail: str,
+    error: dict[str, str | None] | None = None,
+) -> str | None:  # fmt: skip
+    error = error or {}
+    return connection.execute(
+        _RELEASE,
+        {
+            "id": run.id, "token": run.token, "give_back": int(give_back), "wait": wait, "kind": kind,
+            "detail": detail, "error": error.get("message"), "class": error.get("class"),
+            "traceback": error.get("traceback"), "channel": WAKE_CHANNEL,
+        },
+    ).scalar()  # fmt: skip
+
+
+def retry(connection: Connection, run: Claimed, wait: float, error: dict[str, str | None]) -> str | None:
+    """Pending again after a backoff. None: the row was no longer this run's."""
+    return _release(connection, run, "retry", wait=wait, give_back=False, detail=error["message"] or "", error=error)
+
+
+def later(connection: Connection, run: Claimed, wait: float, why: str) -> str | None:
+    return _release(connection, run, "later", wait=wait, give_back=True, detail=why)
+
+
+def hand_back(connection: Connection, run: Claimed, why: str, wait: float = 0.0) -> str | None:
+    return _release(connection, run, "handed back" if why else "", wait=wait, give_back=True, detail=why)
+
+
+_BURY = """
+  insert into dead_letters (id, task_id, original_queue, original_job_id, original_job_data, failure_reason,
+                            attempts_made, error_class, traceback, fingerprint)
+  select gen_random_uuid(), id, queue, id::text, params, error_message, attempt, error_class, error_traceback,
+         md5(queue || ' ' || task_name || ' ' || coalesce(error_class, '') || ' '
+             || regexp_replace(error_message, '[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+', '#', 'g'))
+  from moved where status = 'failed' on conflict do nothing
+"""
+
+_END = text(f"""
+with moved as (
+  update tasks t set status = :status, finished_at = clock_timestamp(), updated_at = clock_timestamp(), token = null,
+    error_message = coalesce(:error, error_message), error_class = coalesce(:class, error_class),
+    error_traceback = coalesce(:traceback, error_traceback)
+  where t.id = :id and t.token = :token
+  returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
+), noted as (
+  insert into task_events (task_id, kind, detail, attempt) select id, :status, coalesce(:error, ''), attempt from moved
+), doubted as (
+  update sends s set state = 'unknown', updated_at = clock_timestamp() from moved
+  where s.task_id = moved.id and s.state = 'intent' and :status = 'unknown'
+), buried as ({_BURY})
+select status from moved
+""")  # noqa: S608
+
+
+def _end(connection: Connection, run: Claimed, status: TaskStatus, error: dict[str, str | None]) -> str | None:
+    return connection.execute(
+        _END,
+        {
+            "id": run.id, "token": run.token, "status": status, "error": error.get("message"),
+            "class": error.get("class"), "traceback": error.get("traceback"),
+        },
+    ).scalar()  # fmt: skip
+
+
+def fail(connection: Connection, run: Claimed, error: dict[str, str | None]) -> str | None:
+    """Failed for good, with its dead letter in the same statement."""
+    return _end(connection, run, TaskStatus.FAILED, error)
+
+
+def doubt(connection: Connection, run: Claimed, error: dict[str, str | None]) -> str | None:
+    return _end(connection, run, TaskStatus.UNKNOWN, error)
+
+
+def end_cancelled(connection: Connection, run: Claimed, why: str) -> str | None:
+    return _end(connection, run, TaskStatus.CANCELLED, {"message": why})
+
+
+def end_expired(connection: Connection, run: Claimed, why: str) -> str | None:
+    return _end(connection, run, TaskStatus.EXPIRED, {"message": why})
+
+
+def lock_owned(connection: Connection, run: Claimed) -> bool:
+    """Lock the task's row for the caller's transaction; False: it is no longer this run's."""
+    found = connection.execute(
+        text("select 1 from tasks where id = :id and token = :token for update"), {"id": run.id, "token": run.token}
+    )
+    return found.scalar() is not None
+
+
+# ------------------------------------------------------------------------------- what people and loops do
+
+_CANCEL = text("""
+with moved as (
+  update tasks set status = case when status = 'pending' then 'cancelled' else status end,
+    finished_at = case when status = 'pending' then clock_timestamp() end,
+    cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp()), updated_at = clock_timestamp()
+  where id = :id and status in ('pending', 'in_progress') returning id, status, attempt
+), noted as (
+  insert into task_events (task_id, kind, detail, attempt)
+  select id, case when status = 'cancelled' then 'cancelled' else 'cancel asked' end, :by, attempt from moved
+), told as (select pg_notify(:channel, 'cancel ' || id) from moved where status = 'in_progress')
+select status from moved left join told on true
+""")
+
+
+def cancel(connection: Connection, id_: uuid.UUID, by: str) -> str | None:
+    """'cancelled' at once, 'in_progress' (asked for), or None when there was nothing left to cancel."""
+    return connection.execute(_CANCEL, {"id": id_, "by": by, "channel": WAKE_CHANNEL}).scalar()
+
+
+_EXPIRE = text("""
+with due as (
+  select id from tasks where status = 'pending' and expires_at is not null and expires_at <= (select clock_timestamp())
+  order by expires_at limit :rows for update skip locked
+), moved as (
+  update tasks t set status = 'expired', finished_at = clock_timestamp(), updated_at = clock_timestamp()
+  from due where t.id = due.id returning t.id, t.attempt
+)
+insert into task_events (task_id, kind, detail, attempt) select id, 'expired', 'not started in time', attempt from moved
+""")
+
+
+def expire(connection: Connection) -> int:
+    return connection.execute(_EXPIRE, {"rows": SWEEP_ROWS}).rowcount
+
+
+_REVIVE = text("""
+with moved as (
+  update tasks t set status = 'pending', attempt = 0, crashes = 0, finished_at = null, cancel_requested_at = null,
+    expires_at = null, run_at = clock_timestamp(), wake_at = clock_timestamp(), updated_at = clock_timestamp()
+  where t.id = any(cast(:ids as uuid[])) and t.status in ('failed', 'unknown') returning t.id, t.queue
+), noted as (
+  insert into task_events (task_id, kind, detail) select id, 'revived', :by from moved
+), again as (
+  update sends s set state = 'not_sent', repeats = 0, updated_at = clock_timestamp() from moved
+  where s.task_id = moved.id and s.state in ('unknown', 'intent')
+), letters as (
+  update dead_letters d set retried_at = clock_timestamp() from moved where d.task_id = moved.id and retried_at is null
+), woken as (select pg_notify(:channel, 'due ' || queue) from (select distinct queue from moved) q)
+select id from moved left join (select count(*) from woken) w on true
+""")
+
+
+def revive(connection: Connection, ids: Sequence[uuid.UUID], by: str) -> list[uuid.UUID]:
+    """Failed or unknown tasks run again, with all their attempts; an unknown effect may be made again."""
+    return list(connection.execute(_REVIVE, {"ids": list(ids), "by": by, "channel": WAKE_CHANNEL}).scalars())
+
+
+_ARRIVED = text("""
+with moved as (
+  update tasks set status = 'completed', error_message = null, error_class = null, updated_at = clock_timestamp()
+  where id = :id and status = 'unknown' returning id
+), noted as (insert into task_events (task_id, kind, detail) select id, 'arrived', :by from moved),
+kept as (update sends s set state = 'sent', updated_at = clock_timestamp() from moved
+         where s.task_id = moved.id and s.state = 'unknown')
+select id from moved
+""")
+
+
+def mark_arrived(connection: Connection, id_: uuid.UUID, by: str) -> bool:
+    return connection.execute(_ARRIVED, {"id": id_, "by": by}).scalar() is not None
+
+
+_REAP = text(f"""
+with lost as materialized (
+  select t.id, exists (select from sends s where s.task_id = t.id and s.state = 'intent'
+                       and not (t.queue = any(cast(:repeatable as text[])) and s.repeats = 0)) as in_doubt
+  from tasks t where t.status = 'in_progress' and not exists (select from workers w where w.id = t.worker and not w.dead)
+  order by t.id limit :rows for update skip locked
+), moved as (
+  update tasks t set crashes = t.crashes + 1, token = null, updated_at = clock_timestamp(),
+    status = case when lost.in_doubt then 'unknown' when t.cancel_requested_at is not null then 'cancelled'
+                  when t.attempt >= t.max_attempts then 'failed' else 'pending' end,
+    finished_at = case when lost.in_doubt or t.cancel_requested_at is not null or t.attempt >= t.max_attempts
+                       then clock_timestamp() end,
+    error_class = 'WorkerDied',
+    error_message = case when lost.in_doubt then 'the worker died while an effect was being made: it may have happened'
+                         else 'the worker died while the task ran' end,
+    run_at = case when t.crashes = 0 then t.run_at
+                  else clock_timestamp() + (2 ^ t.crashes) * (1 + random() * 0.2) * interval '1 second' end,
+    wake_at = case when t.crashes = 0 then t.run_at
+                   else clock_timestamp() + (2 ^ t.crashes) * (1 + random() * 0.2) * interval '1 second' end
+  from lost where t.id = lost.id
+  returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
+), noted as (
+  insert into task_events (task_id, kind, detail, attempt)
+  select id, case when status = 'pending' then 'crash' else status end, error_message, attempt from moved
+), doubted as (
+  update sends s set state = 'unknown', updated_at = clock_timestamp() from moved
+  where s.task_id = moved.id and s.state = 'intent' and moved.status = 'unknown'
+), buried as ({_BURY})
+select id, status, queue, task_name from moved
+""")  # noqa: S608
+
+REPEATABLE = [policy.name for policy in POLICIES.values() if policy.repeat_unknown]
+
+
+def reap(connection: Connection) -> list[tuple[uuid.UUID, str]]:
+    """Take every running task that has no living worker; (id, new status)."""
+    rows = connection.execute(_REAP, {"rows": SWEEP_ROWS, "repeatable": REPEATABLE})
+    return [(row.id, row.status) for row in rows]
+
+
+_ORPHANS = text("""
+select t.id, t.token, t.queue, t.task_name, t.attempt, t.max_attempts, t.cancel_requested_at is not null as cancelled
+from tasks t where t.queue = any(cast(:queues as text[])) and t.worker = :worker and t.status = 'in_progress'
+""")
+
+
+def running_of(connection: Connection, worker: uuid.UUID) -> list[Any]:
+    """What the table says that this worker runs."""
+    return list(connection.execute(_ORPHANS, {"worker": worker, "queues": list(POLICIES)}))
+
+
+_REFUSE = text(f"""
+with first as (
+  insert into task_events (task_id, kind, detail)
+  select t.id, 'refused', :why from tasks t where t.id = any(cast(:ids as uuid[])) and t.status = 'pending'
+    and not exists (select from task_events e where e.task_id = t.id and e.kind = 'refused')
+), moved as (
+  update tasks t set
+    status = case when seen.at < clock_timestamp() - :minutes * interval '1 minute' then 'failed' else 'pending' end,
+    finished_at = case when seen.at < clock_timestamp() - :minutes * interval '1 minute' then clock_timestamp() end,
+    error_message = :why, error_class = 'UnknownActor', updated_at = clock_timestamp(),
+    wake_at = clock_timestamp() + interval '5 seconds'
+  from tasks p left join lateral (select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused'
+                                  ) seen on true
+  where p.id = any(cast(:ids as uuid[])) and t.id = p.id and t.status = 'pending'
+  returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
+), buried as ({_BURY})
+select id, status from moved
+""")  # noqa: S608
+
+
+def refuse(connection: Connection, ids: Sequence[uuid.UUID], why: str, minutes: float) -> None:
+    """No worker here knows the actor or version: wait for one that does, then the dead letters."""
+    connection.execute(_REFUSE, {"ids": list(ids), "why": why, "minutes": minutes})
+
+
+def wake(connection: Connection, ids: Sequence[uuid.UUID], wait: float = 0.0) -> None:
+    """Let the relay publish these again after `wait` seconds; run_at and status stay."""
+    connection.execute(
+        text(
+            "update tasks set wake_at = clock_timestamp() + :wait * interval '1 second'"
+            " where id = any(cast(:ids as uuid[])) and status = 'pending'"
+        ),
+        {"ids": list(ids), "wait": wait},
+    )
+
+
+def find(connection: Connection, id_: str) -> TaskStateRecord:
+    """A task by its id or by the beginning of it, as people copy it from a chat."""
+    try:
+        wanted = uuid.UUID(id_)
+        low = high = wanted
+    except ValueError:
+        digits = id_.replace("-", "").lower()
+        if not digits or len(digits) > 32 or any(c not in "0123456789abcdef" for c in digits):
+            raise BadInput(f"{id_!r} is no task id") from None
+        low, high = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
+    rows = connection.execute(
+        text("select * from tasks where id between :low and :high order by id limit 2"), {"low": low, "high": high}
+    ).all()
+    if not rows:
+        raise BadInput(f"there is no task {id_}")
+    if len(rows) > 1:
+        raise BadInput(f"more than one task begins with {id_}: give more of its id")
+    return TaskStateRecord.model_validate(dict(rows[0]._mapping))
+
+

@@ -1,0 +1,72 @@
+"""Every error that crosses a module boundary; the class tells the caller what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ChronosError(Exception):
+    """Something that a person can act on; str() is one clear line."""
+
+
+class BadInput(ChronosError):
+    """What was asked for cannot be done as it was asked; nothing was changed. The CLI exits with 2."""
+
+
+class NotMigrated(ChronosError):
+    """The database has not the schema of this code."""
+
+
+class Unavailable(ChronosError):
+    """PostgreSQL could not be reached before the deadline."""
+
+
+class Outcome(Exception):
+    """Base of what an actor may raise to say how its run ended."""
+
+
+class PermanentError(Outcome):
+    """It will never work: the task fails at once, whatever attempts are left."""
+
+
+class Later(Outcome):
+    """Not now: pending again after so many seconds; no attempt is used."""
+
+    def __init__(self, seconds: float = 0.0, why: str = "later") -> None:
+        super().__init__(why)
+        self.seconds = max(0.0, seconds)
+        self.why = why
+
+
+class Ambiguous(Outcome):
+    """An outside effect may or may not have happened: the task ends as unknown and a person decides."""
+
+
+class Cancelled(Outcome):
+    """The actor saw that its task was to be cancelled and stopped."""
+
+
+class Expired(Outcome):
+    """The task's expires_at passed before its next effect."""
+
+
+class NotSent(Exception):
+    """Raised inside `ctx.intent()`: the effect surely did not happen, so an ordinary retry is safe."""
+
+
+class ClaimLost(BaseException):
+    """This run no longer owns its task. A BaseException, so that no `except Exception` of an actor goes on."""
+
+
+class HandBack(BaseException):
+    """This run gives its task back unfinished (shutdown); the attempt is given back too."""
+
+
+def one_line(error: BaseException | str, limit: int = 500) -> str:
+    """The text of an error as one line that PostgreSQL's text type can hold."""
+    text = error if isinstance(error, str) else (str(error) or type(error).__name__)
+    return " ".join(text.replace("\x00", "\\0").split())[:limit]
+
+
+def jsonable_error(error: BaseException) -> dict[str, Any]:
+    return {"class": type(error).__name__, "message": one_line(error)}

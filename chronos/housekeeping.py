@@ -1,0 +1,143 @@
+"""What is done once a minute or more slowly: retention, the sweep of `.XQ`, statistics. Batched and bounded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from dramatiq.errors import DecodeError
+from dramatiq.message import Message
+from sqlalchemy import text
+
+from chronos.queues import POLICIES
+from chronos.runtime import Runtime
+
+BATCH, MOST_BATCHES = 5000, 40
+
+_PRUNE = text("""
+with old as materialized (
+  select id from tasks where id > :after and id < :before and status = any(cast(:statuses as text[]))
+    and finished_at < clock_timestamp() - :days * interval '1 day' order by id limit :rows for update skip locked
+), events as (delete from task_events e using old where e.task_id = old.id
+), ledger as (delete from sends s using old where s.task_id = old.id
+), letters as (delete from dead_letters d using old where d.task_id = old.id
+), gone as (delete from tasks t using old where t.id = old.id)
+select id from old order by id desc limit 1
+""")
+
+
+def prune(runtime: Runtime) -> dict[str, int]:
+    """Delete what is older than the settings keep. Ids are in the order of creation, so no index is needed."""
+    settings = runtime.settings
+    batches = 0
+    for statuses, days in (
+        (["completed", "cancelled", "expired"], settings.keep_completed_days),
+        (["failed", "unknown"], settings.keep_failed_days),
+    ):
+        if days == 0 and statuses[0] == "failed":
+            continue
+        before = uuid.UUID(int=(int((time.time() - days * 86400) * 1000) << 80) | (1 << 80) - 1)
+        after: uuid.UUID | None = uuid.UUID(int=0)
+        while after is not None and batches < MOST_BATCHES:
+            with runtime.database.statement() as connection:
+                after = connection.execute(
+                    _PRUNE, {"after": after, "before": before, "statuses": statuses, "days": days, "rows": BATCH}
+                ).scalar()
+            batches += 1
+    with runtime.database.statement() as connection:
+        connection.execute(
+            text("delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'")
+        )
+    return {"batches": batches}
+
+
+_LETTER = text("""
+insert into dead_letters (id, original_queue, original_job_id, original_job_data, failure_reason, attempts_made,
+                          error_class, fingerprint)
+values (:id, :queue, :job, cast(:data as jsonb), :reason, 0, 'BadMessage', :fingerprint) on conflict do nothing
+""")
+
+
+def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
+    """Empty `.XQ`: a message that has a row is dropped (the row tells its story), one that has none becomes a record."""
+    publisher = runtime.publisher() if runtime.amqp_url else _memory(runtime)
+    kept = dropped = 0
+    try:
+        for queue in POLICIES:
+            bodies = publisher.drain_dead(queue, most)
+            with runtime.database.transaction() as connection:
+                for body in bodies:
+                    task_id, reason = _read(body)
+                    known = task_id is not None and connection.execute(
+                        text("select 1 from tasks where id = :id"), {"id": task_id}
+                    ).scalar()
+                    if known:
+                        dropped += 1
+                        continue
+                    shown = body[:4096].decode("utf-8", "replace").replace("\x00", "\\0")
+                    connection.execute(
+                        _LETTER,
+                        {
+                            # The body's hash: a sweep that is repeated after a crash makes no second record.
+                            "id": uuid.UUID(bytes=hashlib.sha256(queue.encode() + body).digest()[:16]),
+                            "queue": queue,
+                            "job": str(task_id) if task_id else hashlib.sha256(body).hexdigest()[:16],
+                            "data": json.dumps({"message": shown, "bytes": len(body)}),
+                            "reason": reason,
+                            "fingerprint": hashlib.sha256(f"{queue} {reason}".encode()).hexdigest()[:32],
+                        },
+                    )
+                    kept += 1
+            publisher.settle()
+    finally:
+        publisher.close()
+    return {"recorded": kept, "dropped": dropped}
+
+
+def _memory(runtime: Runtime) -> Any:
+    return runtime.publisher()
+
+
+def _read(body: bytes) -> tuple[uuid.UUID | None, str]:
+    try:
+        message: Message[Any] = Message.decode(body)
+    except (DecodeError, TypeError, KeyError, ValueError):
+        try:
+            record = json.loads(body)
+            return uuid.UUID(record["originalJobId"]), "a dead letter"
+        except (ValueError, TypeError, KeyError):
+            return None, "the message is no JSON of Dramatiq's shape"
+    try:
+        return uuid.UUID(str(message.kwargs["task_id"])), "the message names a task that does not exist"
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None, "the message names no task"
+
+
+_STATISTICS = text("""
+insert into queue_states (queue, statistics)
+select q.queue, jsonb_build_object('at', clock_timestamp(),
+  'due', (select count(*) from (select 1 from tasks t where t.queue = q.queue and t.status = 'pending'
+          and t.run_at <= clock_timestamp() limit 100000) x),
+  'running', (select count(*) from tasks t where t.queue = q.queue and t.status = 'in_progress'),
+  'dead', (select count(*) from dead_letters d where d.original_queue = q.queue and d.retried_at is null))
+from unnest(cast(:queues as text[])) q(queue)
+on conflict (queue) do update set statistics = excluded.statistics
+""")
+
+
+def take_statistics(runtime: Runtime) -> dict[str, int]:
+    with runtime.database.statement() as connection:
+        connection.execute(_STATISTICS, {"queues": list(POLICIES)})
+    return {"queues": len(POLICIES)}
+
+
+#: job -> (cron of its tick, what it does)
+JOBS: dict[str, tuple[str, Callable[[Runtime], dict[str, int]]]] = {
+    "prune": ("17 * * * *", prune),
+    "sweep_dead_messages": ("* * * * *", sweep_dead_messages),
+    "take_statistics": ("* * * * *", take_statistics),
+}

@@ -1,0 +1,60 @@
+"""Structured logs: an event in words, ids as fields; console or file, pretty or JSON; Dramatiq's lines included."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+from chronos.config import Settings
+
+SECRET_NAMES = ("token", "password", "secret", "authorization", "api_key")
+
+
+def redacted(value: Any) -> Any:
+    """The same data with the values of secret-looking names hidden."""
+    if isinstance(value, dict):
+        return {
+            key: "***" if any(name in str(key).lower() for name in SECRET_NAMES) else redacted(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [redacted(item) for item in value]
+    return value
+
+
+def set_up(settings: Settings) -> None:
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", key="time"),
+    ]
+    pretty = settings.log_format == "pretty"
+    last: Any = (
+        structlog.dev.ConsoleRenderer(
+            colors=settings.log_file is None and sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+        if pretty
+        else structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+    )
+    tail: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if not pretty:
+        tail += [structlog.processors.format_exc_info, structlog.processors.EventRenamer("msg")]
+    handler: logging.Handler = (
+        logging.FileHandler(settings.log_file, encoding="utf-8") if settings.log_file else logging.StreamHandler()
+    )
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last]))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.log_level.upper())
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )

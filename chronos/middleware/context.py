@@ -1,0 +1,143 @@
+"""What an actor gets beside its params: its task, its transaction, its intents, its progress."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, text
+
+from chronos.engine import sends, tasks
+from chronos.engine.tasks import Claimed
+from chronos.errors import Ambiguous, BadInput, Cancelled, ClaimLost, Later, NotSent, PermanentError, one_line
+from chronos.runtime import Runtime
+
+#: Errors that prove that nothing left this machine.
+SURELY_NOT_SENT = (NotSent, Later, PermanentError, Cancelled, ConnectionRefusedError)
+#: Progress is for people: more often than this it is dropped (the last one always counts).
+PROGRESS_SECONDS = 0.5
+
+
+class Intent:
+    """One outside effect under its key: `with ctx.intent("welcome") as effect: if effect.needed: ...`."""
+
+    def __init__(self, context: Context, key: str, chat: int | None) -> None:
+        self._context, self._key, self._chat = context, key, chat
+        self.needed = True
+        self.result: Any = None
+        self.message_id: int | None = None
+
+    def __enter__(self) -> Intent:
+        self._context._wait_until_alive()
+        stored = self._context._persist(self._begin)
+        if stored is not None:
+            self.needed, self.result = False, stored.result
+        else:
+            self._context.task.effects_open = True
+        return self
+
+    def _begin(self) -> sends.Stored | None:
+        with self._context._runtime.database.transaction() as connection:
+            return sends.intend(connection, self._context.task, self._key, self._chat)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.needed:
+            return
+        self._context.task.effects_open = False
+        if error is None:
+            self._store("sent")
+        elif isinstance(error, SURELY_NOT_SENT):
+            self._store("not_sent")
+        else:
+            self._store("unknown")
+            raise Ambiguous(f"the effect {self._key!r} may have been made: {one_line(error)}") from error
+
+    def _store(self, state: str) -> None:
+        def write() -> None:
+            with self._context._runtime.database.statement() as connection:
+                sends.store(connection, self._context.task, self._key, state, self.result, self.message_id)
+
+        self._context._persist(write)
+
+    async def __aenter__(self) -> Intent:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+
+class Context:
+    def __init__(self, runtime: Runtime, task: Claimed) -> None:
+        self._runtime = runtime
+        self.task = task
+        self.completed = False
+        self.log = structlog.get_logger("chronos.actor").bind(
+            task=str(task.id), queue=task.queue, actor=task.task_name, attempt=task.attempt
+        )
+        self._progressed = 0.0
+        self._local = threading.local()
+
+    def _persist(self, work: Any) -> Any:
+        return self._runtime.database.persist(work)
+
+    def _wait_until_alive(self) -> None:
+        if self._runtime.beat is not None:
+            self._runtime.beat.wait_until_fresh()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Your own writes, locked to this run: they are committed only while the task is still ours."""
+        with self._runtime.database.transaction() as connection:
+            if not tasks.lock_owned(connection, self.task):
+                raise ClaimLost(f"task {self.task.id} is no longer this run's")
+            self._local.connection = connection
+            try:
+                yield connection
+            finally:
+                self._local.connection = None
+
+    def complete(self, result: Any = None) -> None:
+        """Inside transaction(): the completion commits with your writes, or neither does."""
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            raise BadInput("ctx.complete() belongs inside `with ctx.transaction():`; elsewhere simply return the result")
+        payload = None if result is None else json.dumps(result, allow_nan=False, default=str)
+        tasks.finish(connection, [(self.task.id, self.task.token, payload)])
+        self.completed = True
+
+    def intent(self, key: str, *, chat: int | None = None) -> Intent:
+        """An effect outside of the database, made at most once per key over all runs of the task."""
+        return Intent(self, key, chat)
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Tell people how far it is. Raises when the run has lost its task."""
+        now = time.monotonic()
+        if now - self._progressed < PROGRESS_SECONDS and done != total:
+            return
+        self._progressed = now
+        with self._runtime.database.statement() as connection:
+            changed = connection.execute(
+                text("update tasks set progress = cast(:p as jsonb) where id = :id and token = :token"),
+                {
+                    "p": json.dumps({"done": done, "total": total, "note": note}),
+                    "id": self.task.id,
+                    "token": self.task.token,
+                },
+            ).rowcount
+        if changed == 0:
+            raise ClaimLost(f"task {self.task.id} is no longer this run's")
+
+    def cancelled(self) -> bool:
+        """Whether somebody wants this run to stop; raise Cancelled() then, at a good place."""
+        return self.task.cancelled
