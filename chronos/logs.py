@@ -53,6 +53,8 @@ def set_up(settings: Settings) -> None:
     root.setLevel(settings.log_level.upper())
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    # Outcomes are logged once, by us, with the task's fields.
+    logging.getLogger("dramatiq.worker.WorkerThread").setLevel(logging.CRITICAL)
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

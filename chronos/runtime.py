@@ -108,7 +108,8 @@ class Runtime:
         except ChronosError as error:
             sys.stderr.write(f"chronos: {error}\n")
             sys.stderr.flush()
-            raise SystemExit(EXIT_WRONG) from None
+            # Not sys.exit(): the event loop's thread is up already and would keep the process.
+            os._exit(EXIT_WRONG)
         self.held.threads, self.held.queues = threads, max(1, len(queues))
         self.held.stopping = False
         name = self.settings.worker_name or socket.gethostname()

@@ -68,7 +68,8 @@ class NewTask:
         for name, moment in (("run_at", self.run_at), ("expires_at", self.expires_at)):
             if moment is not None and moment.tzinfo is None:
                 raise BadInput(f"{name} {moment} has no time zone")
-        if self.expires_at is not None and self.expires_at <= max(self.run_at or self.expires_at, datetime.now(UTC)):
+        now = datetime.now(UTC)
+        if self.expires_at is not None and self.expires_at <= max(self.run_at or now, now):
             raise BadInput(f"expires_at {self.expires_at:%Y-%m-%d %H:%M:%S%z} is past or before run_at: it could never run")
         runs = policy.runs if self.max_attempts is None else self.max_attempts
         if not 1 <= runs <= 100:

@@ -1,0 +1,109 @@
+"""Real servers for every test: one private PostgreSQL and one private RabbitMQ per run, one database per test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from chronos.config import Settings
+from chronos.db import Database
+from chronos.engine import schema
+from chronos.runtime import Runtime
+from private_services import PrivatePostgres, PrivateRabbitMQ, install_rabbitmq
+from tests.processes import Workers
+
+TEMPLATE = "chronos_template"
+_rabbitmq_missing: str | None = None
+
+
+@pytest.fixture(scope="session")
+def service_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="chronos-tests-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(service_folder: Path) -> Iterator[PrivatePostgres]:
+    with PrivatePostgres(service_folder / "postgres") as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(f"create database {TEMPLATE}")
+        database = Database(_named(server.url, TEMPLATE), Settings())
+        schema.upgrade(database)
+        database.close()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(service_folder: Path) -> Iterator[PrivateRabbitMQ]:
+    global _rabbitmq_missing
+    if PrivateRabbitMQ.available() is not None:
+        install_rabbitmq()
+    _rabbitmq_missing = PrivateRabbitMQ.available()
+    if _rabbitmq_missing is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(_rabbitmq_missing)
+        pytest.skip(_rabbitmq_missing)
+    with PrivateRabbitMQ(service_folder / "rabbitmq") as server:
+        yield server
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _rabbitmq_missing is not None:
+        terminalreporter.write_line(f"NOT TESTED: everything that needs RabbitMQ. {_rabbitmq_missing}", red=True, bold=True)
+
+
+@pytest.fixture
+def database_url(postgres: PrivatePostgres) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create database {name} template {TEMPLATE}")
+    yield _named(postgres.url, name)
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"drop database {name} with (force)")
+
+
+def _named(url: str, name: str) -> str:
+    return url.rsplit("/", 1)[0] + "/" + name
+
+
+@pytest.fixture
+def amqp_url(rabbitmq: PrivateRabbitMQ) -> Iterator[str]:
+    """A virtual host per test: no message of one test reaches another."""
+    name = f"test{uuid.uuid4().hex}"
+    rabbitmq.ctl("add_vhost", name)
+    user = rabbitmq.url.split("//")[1].split(":")[0]
+    rabbitmq.ctl("set_permissions", "-p", name, user, ".*", ".*", ".*")
+    yield rabbitmq.url.rsplit("/", 1)[0] + "/" + name
+    rabbitmq.ctl("delete_vhost", name)
+
+
+@pytest.fixture
+def runtime(database_url: str) -> Iterator[Runtime]:
+    """The front door's side, on the embedded broker: nothing runs unless a test starts a worker."""
+    made = Runtime(Settings(database_url=database_url, lease_seconds=2))
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def workers(database_url: str, amqp_url: str, tmp_path: Path) -> Iterator[Workers]:
+    """Real worker processes on RabbitMQ, lease 2 s."""
+    group = Workers(database_url, amqp_url, tmp_path)
+    yield group
+    group.end()
+
+
+@pytest.fixture
+def embedded(database_url: str, tmp_path: Path) -> Iterator[Workers]:
+    """The same on the in-process broker."""
+    group = Workers(database_url, None, tmp_path)
+    yield group
+    group.end()

@@ -1,0 +1,70 @@
+"""Accepting a task: all or nothing, one clear line, never twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from chronos.engine import tasks
+from chronos.engine.tasks import NewTask
+from chronos.errors import BadInput
+from chronos.runtime import Runtime
+
+
+def count(runtime: Runtime) -> int:
+    with runtime.database.statement() as connection:
+        return int(connection.execute(text("select count(*) from tasks")).scalar_one())
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (NewTask("nowhere", "ping"), "unknown queue 'nowhere': choose one of report, post"),
+        (NewTask("system", "ping", {"say": "x" * 70000}), "at most 65,536"),
+        (NewTask("system", "ping", {"say": "a\x00b"}), "NUL"),
+        (NewTask("system", "ping", {"say": "\ud800"}), "surrogate"),
+        (NewTask("system", "ping", {"say": float("nan")}), "not JSON"),
+        (NewTask("system", "ping", priority=10), "priority 10"),
+        (NewTask("system", "ping", expires_at=datetime(2020, 1, 1, tzinfo=UTC)), "past"),
+        (NewTask("system", "ping", run_at=datetime(2020, 1, 1)), "no time zone"),  # noqa: DTZ001
+    ],
+)
+def test_bad_input_is_one_line_and_disturbs_nobody(runtime: Runtime, task: NewTask, words: str) -> None:
+    with pytest.raises(BadInput, match=words) as caught:
+        runtime.submit(NewTask("system", "ping"), task)
+    assert "\n" not in str(caught.value)
+    assert count(runtime) == 0
+
+
+def test_the_same_key_with_the_same_params_is_the_same_task(runtime: Runtime) -> None:
+    first = runtime.submit(NewTask("system", "ping", {"say": "1"}, idempotency_key="k"))[0]
+    again, twin = runtime.submit(
+        NewTask("system", "ping", {"say": "1"}, idempotency_key="k"),
+        NewTask("system", "ping", {"say": "1"}, idempotency_key="k"),
+    )
+    assert (first.created, again.created, twin.created) == (True, False, False)
+    assert first.id == again.id == twin.id
+    with pytest.raises(BadInput, match="belongs to another task"):
+        runtime.submit(NewTask("system", "ping", {"say": "2"}, idempotency_key="k"))
+    assert count(runtime) == 1
+
+
+def test_a_submit_in_the_callers_transaction_rolls_back_with_it(runtime: Runtime) -> None:
+    with pytest.raises(ZeroDivisionError), runtime.database.transaction() as connection:
+        tasks.submit(connection, [NewTask("system", "ping")], max_payload_bytes=65536)
+        1 / 0  # noqa: B018
+    assert count(runtime) == 0
+
+
+def test_a_queued_task_is_cancelled_at_once_and_an_old_one_expires(runtime: Runtime) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.2)
+    one, two = runtime.submit(NewTask("system", "ping"), NewTask("system", "ping", expires_at=soon))
+    with runtime.database.statement() as connection:
+        assert tasks.cancel(connection, one.id, "me") == "cancelled"
+        assert tasks.cancel(connection, one.id, "me") is None
+        connection.execute(text("select pg_sleep(0.3)"))
+        assert tasks.expire(connection) == 1
+        assert tasks.find(connection, str(two.id)).status == "expired"
+        assert tasks.find(connection, str(one.id)[:23]).status == "cancelled"

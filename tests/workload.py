@@ -1,0 +1,78 @@
+"""Actors that the tests run in real worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import urllib.request
+
+from sqlalchemy import text
+
+from chronos.actor import actor
+from chronos.errors import Later, PermanentError
+from chronos.middleware.context import Context
+from chronos.models.params import Params
+
+
+class Work(Params):
+    seconds: float = 0.0
+    url: str = ""
+    key: str = ""
+    mode: str = ""
+
+
+def _work(params: Work, ctx: Context) -> dict[str, str]:
+    if params.url:
+        with ctx.intent("effect") as effect:
+            if effect.needed:
+                request = urllib.request.Request(f"{params.url}/{params.key}", method="POST", data=b"")  # noqa: S310
+                urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
+                effect.result = {"key": params.key}
+    if params.seconds:
+        time.sleep(params.seconds)
+    return {"key": params.key}
+
+
+work = actor(queue="broadcast", params=Work, name="work")(_work)
+post_work = actor(queue="post", params=Work, name="post_work")(_work)
+report_work = actor(queue="report", params=Work, name="report_work")(_work)
+single_work = actor(queue="delivery", params=Work, name="single_work", concurrency=1)(_work)
+
+
+@actor(queue="system", params=Work)
+def behave(params: Work, ctx: Context) -> object:
+    match params.mode:
+        case "later":
+            raise Later(0.1, "not yet") if ctx.task.attempt == 1 and not _seen(ctx) else PermanentError("seen twice")
+        case "permanent":
+            raise PermanentError("never")
+        case "nan":
+            return {"value": float("nan")}
+        case "nul":
+            return {"value": "a\x00b"}
+        case "die":
+            os._exit(9)
+        case "transaction":
+            with ctx.transaction() as connection:
+                connection.execute(text("insert into effects (task) values (:id)"), {"id": ctx.task.id})
+                ctx.complete({"done": True})
+            return None
+        case "hang":
+            while not ctx.cancelled():
+                time.sleep(0.02)
+            raise RuntimeError("stopped")
+    return None
+
+
+def _seen(ctx: Context) -> bool:
+    with ctx._runtime.database.statement() as connection:
+        return bool(connection.execute(text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}).scalar())
+
+
+@actor(queue="system", params=Work)
+async def gentle(params: Work, ctx: Context) -> dict[str, bool]:
+    await asyncio.sleep(params.seconds)
+    async with ctx.intent("effect") as effect:
+        effect.result = {"ok": True}
+    return {"loop": asyncio.get_running_loop().is_running()}
