@@ -141,3 +141,14 @@ JOBS: dict[str, tuple[str, Callable[[Runtime], dict[str, int]]]] = {
     "sweep_dead_messages": ("* * * * *", sweep_dead_messages),
     "take_statistics": ("* * * * *", take_statistics),
 }
+
+
+def purge_dead_messages(runtime: Runtime) -> None:
+    """Empty `.XQ` without a look: for `chronos dlq clear --all`."""
+    publisher = runtime.publisher()
+    try:
+        for queue in POLICIES:
+            while publisher.drain_dead(queue, 1000):
+                publisher.settle()
+    finally:
+        publisher.close()
