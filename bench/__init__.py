@@ -1,0 +1,1 @@
+"""Benchmarks: everything is measured in one run, interleaved, against a named peer."""
