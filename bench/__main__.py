@@ -28,7 +28,7 @@ from private_services import PrivatePostgres, PrivateRabbitMQ
 
 TASKS = int(os.environ.get("BENCH_TASKS", "50000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
-LATENCIES = 200
+LATENCIES = int(os.environ.get("BENCH_LATENCIES", "200"))
 PROCESSES, THREADS = 2, 8
 SLOTS = 512
 
@@ -122,7 +122,9 @@ def main() -> None:
             counter.reset()
             started = time.perf_counter()
             for start in range(0, TASKS, 1000):
-                runtime.submit(*[NewTask("broadcast", "noop", user_id=i % 100) for i in range(min(1000, TASKS - start))])
+                runtime.submit(
+                    *[NewTask("broadcast", "noop", user_id=i % 100) for i in range(min(1000, TASKS - start))]
+                )
             accepted.append(TASKS / (time.perf_counter() - started))
             process = workers("chronos.actors", environment)
             rates["engine"].append(TASKS / drained(counter))

@@ -87,7 +87,9 @@ def actor(
         ("rate", wanted_rate, policy.rate),
     ):
         if value is not None and (value <= 0 or (most is not None and value > most)):
-            raise BadInput(f"{what} {value} of an actor on {queue!r} must be above 0 and at most the queue's {most}")
+            raise BadInput(
+                f"{what} {value} of an actor on {queue!r} must be above 0 and at most the queue's {most}"
+            )
 
     def declare(function: Callable[[P, Context], Any]) -> TaskActor[P]:
         call = async_to_sync(function) if inspect.iscoroutinefunction(function) else function
@@ -98,7 +100,9 @@ def actor(
             try:
                 checked = params.model_validate(task.params)
             except ValidationError as error:
-                raise PermanentError(f"the stored params do not fit {declared_name}: {error.errors()[0]['msg']}") from error
+                raise PermanentError(
+                    f"the stored params do not fit {declared_name}: {error.errors()[0]['msg']}"
+                ) from error
             result = call(checked, context)
             # Dramatiq would warn about a returned value, so it travels with the run.
             task.result = result

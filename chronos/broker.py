@@ -32,9 +32,13 @@ def middleware(the_runtime: Runtime) -> list[Middleware]:
         TaskOptions(),  # first, so that every later one may read the options
         AsyncIO(),  # the one event loop exists before any loop of ours could need it, and ends after them
         RunWorker(the_runtime),  # boots the loops; knows which thread runs what until the outcome is decided
-        WriteOutcomes(the_runtime),  # below RunWorker: on the way up the outcome is written before the thread is free
+        WriteOutcomes(
+            the_runtime
+        ),  # below RunWorker: on the way up the outcome is written before the thread is free
         PeriodiqMiddleware(skip_delay=30),  # ticks that are late are no ticks
-        TimeLimit(time_limit=600_000),  # last: its clock starts last and stops first, never inside our own hooks
+        TimeLimit(
+            time_limit=600_000
+        ),  # last: its clock starts last and stops first, never inside our own hooks
     ]
 
 

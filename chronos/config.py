@@ -34,7 +34,10 @@ class Settings(BaseSettings):
     )
     worker_name: str = Field("", description="name of this worker in lists and logs; empty: host name")
     lease_seconds: float = Field(
-        15.0, ge=0.5, le=3600, description="a worker without a beat for so long is dead; beats come 3 times as often"
+        15.0,
+        ge=0.5,
+        le=3600,
+        description="a worker without a beat for so long is dead; beats come 3 times as often",
     )
     shutdown_seconds: float = Field(
         25.0, ge=1, le=3600, description="SIGTERM: running work is finished or handed back within this time"
@@ -47,15 +50,25 @@ class Settings(BaseSettings):
     )
     connect_timeout_seconds: float = Field(5.0, ge=1, description="longest time to wait for a connection")
     pool_size: int = Field(8, ge=4, le=100, description="PostgreSQL connections per process, at most")
-    keep_completed_days: float = Field(7.0, ge=0, description="completed, cancelled and expired tasks are kept so long")
-    keep_failed_days: float = Field(0.0, ge=0, description="failed and unknown tasks are kept so long; 0: until cleared")
+    keep_completed_days: float = Field(
+        7.0, ge=0, description="completed, cancelled and expired tasks are kept so long"
+    )
+    keep_failed_days: float = Field(
+        0.0, ge=0, description="failed and unknown tasks are kept so long; 0: until cleared"
+    )
     max_payload_bytes: int = Field(65536, ge=1024, le=1048576, description="largest params of one task")
-    max_message_bytes: int = Field(16384, ge=1024, description="a larger message is no wake-up of ours: dead letter")
+    max_message_bytes: int = Field(
+        16384, ge=1024, description="a larger message is no wake-up of ours: dead letter"
+    )
     unknown_actor_minutes: float = Field(
         10.0, ge=0, description="how long a task waits for a worker that knows its actor (rolling deploy)"
     )
-    log_format: Literal["pretty", "json"] = Field("pretty", description="pretty for people, json for collectors")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level that is logged")
+    log_format: Literal["pretty", "json"] = Field(
+        "pretty", description="pretty for people, json for collectors"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least level that is logged"
+    )
     log_file: Path | None = Field(None, description="log into this file; empty: standard error")
 
     @property

@@ -97,7 +97,9 @@ class Database:
                 if not is_passing(error):
                     raise
                 if give_up() or (ends is not None and time.monotonic() + pause > ends):
-                    raise Unavailable(f"PostgreSQL does not answer: {one_line(error.orig or error)}") from error
+                    raise Unavailable(
+                        f"PostgreSQL does not answer: {one_line(error.orig or error)}"
+                    ) from error
             waiting(pause)
         raise AssertionError("unreachable")
 

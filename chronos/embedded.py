@@ -28,7 +28,9 @@ def up(rabbitmq: bool) -> int:
     try:
         (folder / "logs").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        sys.stderr.write(f"chronos: cannot write to {folder}: {error.strerror}; set CHRONOS_DATA_DIR to another folder\n")
+        sys.stderr.write(
+            f"chronos: cannot write to {folder}: {error.strerror}; set CHRONOS_DATA_DIR to another folder\n"
+        )
         return 2
     environment = dict(os.environ)
     try:
@@ -59,10 +61,14 @@ def up(rabbitmq: bool) -> int:
         )  # fmt: skip
         log.close()
         try:
-            kind = "RabbitMQ" if environment.get("CHRONOS_AMQP_URL") else "in-process broker (RabbitMQ: chronos up --rabbitmq)"
+            kind = (
+                "RabbitMQ"
+                if environment.get("CHRONOS_AMQP_URL")
+                else "in-process broker (RabbitMQ: chronos up --rabbitmq)"
+            )
             _say("worker", "8 threads", kind)
             sys.stdout.write(
-                f"\nTry   chronos doctor\n      chronos task submit ping '{{\"say\": \"hello\"}}'\n"
+                f'\nTry   chronos doctor\n      chronos task submit ping \'{{"say": "hello"}}\'\n'
                 f"      chronos queue list\nLogs  {folder / 'logs'}\nStop  Ctrl-C (a second start continues)\n"
             )
             sys.stdout.flush()
@@ -94,7 +100,9 @@ def _wait(worker: subprocess.Popen[bytes]) -> int:
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    from chronos.actors.housekeeping import tick  # declaring actors needs the database's address, known by now
+    from chronos.actors.housekeeping import (
+        tick,
+    )  # declaring actors needs the database's address, known by now
 
     minute = int(time.time() // 60)
     while not stopped.wait(0.2):

@@ -45,7 +45,8 @@ def prune(runtime: Runtime) -> dict[str, int]:
         while after is not None and batches < MOST_BATCHES:
             with runtime.database.statement() as connection:
                 after = connection.execute(
-                    _PRUNE, {"after": after, "before": before, "statuses": statuses, "days": days, "rows": BATCH}
+                    _PRUNE,
+                    {"after": after, "before": before, "statuses": statuses, "days": days, "rows": BATCH},
                 ).scalar()
             batches += 1
     with runtime.database.statement() as connection:
@@ -72,9 +73,12 @@ def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
             with runtime.database.transaction() as connection:
                 for body in bodies:
                     task_id, reason = _read(body)
-                    known = task_id is not None and connection.execute(
-                        text("select 1 from tasks where id = :id"), {"id": task_id}
-                    ).scalar()
+                    known = (
+                        task_id is not None
+                        and connection.execute(
+                            text("select 1 from tasks where id = :id"), {"id": task_id}
+                        ).scalar()
+                    )
                     if known:
                         dropped += 1
                         continue

@@ -45,9 +45,13 @@ def set_up(settings: Settings) -> None:
     if not pretty:
         tail += [structlog.processors.format_exc_info, structlog.processors.EventRenamer("msg")]
     handler: logging.Handler = (
-        logging.FileHandler(settings.log_file, encoding="utf-8") if settings.log_file else logging.StreamHandler()
+        logging.FileHandler(settings.log_file, encoding="utf-8")
+        if settings.log_file
+        else logging.StreamHandler()
     )
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last]))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last])
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
@@ -56,7 +60,11 @@ def set_up(settings: Settings) -> None:
     # Outcomes are logged once, by us, with the task's fields.
     logging.getLogger("dramatiq.worker.WorkerThread").setLevel(logging.CRITICAL)
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )

@@ -81,7 +81,11 @@ class Runtime:
         def write() -> list[Submitted]:
             with self.database.transaction() as connection:
                 return tasks.submit(
-                    connection, new, max_payload_bytes=self.settings.max_payload_bytes, hold=hold, notify=not direct
+                    connection,
+                    new,
+                    max_payload_bytes=self.settings.max_payload_bytes,
+                    hold=hold,
+                    notify=not direct,
                 )
 
         done = self.database.persist(write, deadline=self.settings.connect_timeout_seconds)
@@ -120,7 +124,9 @@ class Runtime:
         reaper = Reaper(self.beat.id, self.beat.host, self.settings.lease)
         # What a crash on this host left is taken before the first claim, not a lease later.
         self.database.persist(lambda: self._recover(reaper))
-        self.relay = Relay(self.database, self.publisher(), self.held, reaper, self.beat.id, self.settings.lease)
+        self.relay = Relay(
+            self.database, self.publisher(), self.held, reaper, self.beat.id, self.settings.lease
+        )
         self.beat.start()
         self.finisher.start()
         self.relay.start()

@@ -57,7 +57,9 @@ def rabbitmq(service_folder: Path) -> Iterator[PrivateRabbitMQ]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if _rabbitmq_missing is not None:
-        terminalreporter.write_line(f"NOT TESTED: everything that needs RabbitMQ. {_rabbitmq_missing}", red=True, bold=True)
+        terminalreporter.write_line(
+            f"NOT TESTED: everything that needs RabbitMQ. {_rabbitmq_missing}", red=True, bold=True
+        )
 
 
 @pytest.fixture

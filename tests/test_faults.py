@@ -153,7 +153,8 @@ def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Worker
     workers.runtime.submit(NewTask("broadcast", "work", {"key": "last"}))
     assert workers.all_final() == {"completed": 2}
     eventually(
-        lambda: channel.queue_declare("broadcast.XQ", passive=True).method.message_count == 5, what=workers.logs()
+        lambda: channel.queue_declare("broadcast.XQ", passive=True).method.message_count == 5,
+        what=workers.logs(),
     )
     connection.close()
     assert housekeeping.sweep_dead_messages(workers.runtime) == {"recorded": 5, "dropped": 0}
@@ -170,7 +171,9 @@ def test_a_task_for_an_unknown_actor_waits_and_then_is_buried(workers: Workers) 
     assert workers.sql("select error_class from dead_letters") == [("UnknownActor",)]
 
 
-def test_a_worker_on_an_empty_database_says_so_in_one_line(workers: Workers, postgres: PrivatePostgres) -> None:
+def test_a_worker_on_an_empty_database_says_so_in_one_line(
+    workers: Workers, postgres: PrivatePostgres
+) -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "dramatiq", "chronos.actors", "-p", "1", "-t", "1"],
         env={**workers.environment, "CHRONOS_DATABASE_URL": postgres.url},

@@ -44,7 +44,11 @@ single_work = actor(queue="delivery", params=Work, name="single_work", concurren
 def behave(params: Work, ctx: Context) -> object:
     match params.mode:
         case "later":
-            raise Later(0.1, "not yet") if ctx.task.attempt == 1 and not _seen(ctx) else PermanentError("seen twice")
+            raise (
+                Later(0.1, "not yet")
+                if ctx.task.attempt == 1 and not _seen(ctx)
+                else PermanentError("seen twice")
+            )
         case "permanent":
             raise PermanentError("never")
         case "nan":
@@ -67,7 +71,11 @@ def behave(params: Work, ctx: Context) -> object:
 
 def _seen(ctx: Context) -> bool:
     with ctx._runtime.database.statement() as connection:
-        return bool(connection.execute(text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}).scalar())
+        return bool(
+            connection.execute(
+                text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}
+            ).scalar()
+        )
 
 
 @actor(queue="system", params=Work)

@@ -201,7 +201,9 @@ def task_retry(id_: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJso
     record = _find(id_)
     with _runtime().database.statement() as connection:
         if not tasks.revive(connection, [record.id], "cli"):
-            raise BadInput(f"task {record.id} is {record.status}: only failed and unknown ones can be retried")
+            raise BadInput(
+                f"task {record.id} is {record.status}: only failed and unknown ones can be retried"
+            )
     show({"id": record.id, "status": "pending"}, as_json, ["pending again"])
 
 
@@ -228,7 +230,9 @@ def queue_list(as_json: AsJson = False) -> None:
 @queue_app.command("pause")
 def queue_pause(
     name: str,
-    for_: Annotated[str | None, typer.Option("--for", help="how long, for example 10m; else until resumed")] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", help="how long, for example 10m; else until resumed")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start nothing more from this queue, delayed work included. What runs goes on."""
@@ -263,7 +267,9 @@ _FILTER = (
     " and (cast(:q as text) is null or original_queue = :q)"
     " and (cast(:c as text) is null or fingerprint like :c || '%')"
 )
-Which = Annotated[str | None, typer.Argument(metavar="[ID]", help="one dead letter or task; else use a filter")]
+Which = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="one dead letter or task; else use a filter")
+]
 OfQueue = Annotated[str | None, typer.Option("--queue")]
 OfCause = Annotated[str | None, typer.Option("--cause", help="the cause that `dlq list` shows")]
 All = Annotated[bool, typer.Option("--all")]
@@ -291,7 +297,9 @@ def dlq_list(queue: OfQueue = None, as_json: AsJson = False) -> None:
 
 
 @dlq_app.command("show")
-def dlq_show(id_: Which = None, queue: OfQueue = None, cause: OfCause = None, as_json: AsJson = False) -> None:
+def dlq_show(
+    id_: Which = None, queue: OfQueue = None, cause: OfCause = None, as_json: AsJson = False
+) -> None:
     """Dead letters in full, in the shape of the queue's jobs."""
     from chronos.logs import redacted
 
@@ -311,13 +319,20 @@ def dlq_show(id_: Which = None, queue: OfQueue = None, cause: OfCause = None, as
 
 @dlq_app.command("retry")
 def dlq_retry(
-    id_: Which = None, queue: OfQueue = None, cause: OfCause = None, everything: All = False, as_json: AsJson = False
+    id_: Which = None,
+    queue: OfQueue = None,
+    cause: OfCause = None,
+    everything: All = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run them again, with all their attempts."""
     from chronos.engine import tasks
 
     chosen = _chosen(id_, queue, cause, everything)
-    ids = [row["task_id"] for row in _rows("select task_id from dead_letters where task_id is not null and" + _FILTER, **chosen)]
+    ids = [
+        row["task_id"]
+        for row in _rows("select task_id from dead_letters where task_id is not null and" + _FILTER, **chosen)
+    ]
     revived = 0
     for start in range(0, len(ids), 500):
         with _runtime().database.statement() as connection:
@@ -327,11 +342,18 @@ def dlq_retry(
 
 @dlq_app.command("clear")
 def dlq_clear(
-    id_: Which = None, queue: OfQueue = None, cause: OfCause = None, everything: All = False, as_json: AsJson = False
+    id_: Which = None,
+    queue: OfQueue = None,
+    cause: OfCause = None,
+    everything: All = False,
+    as_json: AsJson = False,
 ) -> None:
     """Forget them; with --all also what lies in RabbitMQ's dead-letter queues."""
     chosen = _chosen(id_, queue, cause, everything)
-    gone = _rows("with gone as (delete from dead_letters where" + _FILTER + " returning 1) select count(*) from gone", **chosen)
+    gone = _rows(
+        "with gone as (delete from dead_letters where" + _FILTER + " returning 1) select count(*) from gone",
+        **chosen,
+    )
     if everything:
         from chronos.housekeeping import purge_dead_messages
 
@@ -358,7 +380,11 @@ def db_status(as_json: AsJson = False) -> None:
     from chronos.engine import schema
 
     found, wanted = schema.current(_runtime().database), schema.expected()
-    words = "up to date" if found == wanted else f"the database has {found}, this code needs {wanted}: `chronos db upgrade`"
+    words = (
+        "up to date"
+        if found == wanted
+        else f"the database has {found}, this code needs {wanted}: `chronos db upgrade`"
+    )
     show({"found": found, "expected": wanted}, as_json, [words])
     if found != wanted:
         raise typer.Exit(1)
@@ -410,7 +436,9 @@ def worker(context: typer.Context) -> None:
 
 @app.command()
 def up(
-    rabbitmq: Annotated[bool, typer.Option("--rabbitmq", help="a private RabbitMQ instead of the in-process broker")] = False,
+    rabbitmq: Annotated[
+        bool, typer.Option("--rabbitmq", help="a private RabbitMQ instead of the in-process broker")
+    ] = False,
 ) -> None:
     """Start everything on embedded parts in this terminal."""
     from chronos.embedded import up as start

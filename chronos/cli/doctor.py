@@ -56,7 +56,9 @@ def _clock(runtime: Runtime) -> str:
         there = float(connection.execute(text("select extract(epoch from clock_timestamp())")).scalar_one())
         difference = there - (before + time.time()) / 2
     if abs(difference) > 60:
-        raise ChronosError(f"this machine differs from PostgreSQL by {difference:.0f} s: tasks are safe, logs will mislead")
+        raise ChronosError(
+            f"this machine differs from PostgreSQL by {difference:.0f} s: tasks are safe, logs will mislead"
+        )
     return f"{difference * 1000:+.0f} ms from PostgreSQL's"
 
 
@@ -87,6 +89,8 @@ def _ping(runtime: Runtime) -> str:
         with runtime.database.statement() as connection:
             task = tasks.find(connection, str(id_))
         if task.status == "completed":
-            return f"a task went through the whole pipeline in {(time.perf_counter() - started) * 1000:.0f} ms"
+            return (
+                f"a task went through the whole pipeline in {(time.perf_counter() - started) * 1000:.0f} ms"
+            )
         time.sleep(0.002)
     raise ChronosError(f"no answer within {PING_SECONDS} s: `chronos task explain {id_}`")

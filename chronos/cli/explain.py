@@ -27,7 +27,8 @@ def explain(runtime: Runtime, task: TaskStateRecord) -> dict[str, Any]:
             {"q": task.queue, "w": task.worker, "stuck": runtime.settings.lease * 2 / 3},
         ).one()
         events = connection.execute(
-            text("select at, kind, detail, attempt from task_events where task_id = :id order by id"), {"id": task.id}
+            text("select at, kind, detail, attempt from task_events where task_id = :id order by id"),
+            {"id": task.id},
         ).all()
     story: list[dict[str, Any]] = [{"at": task.created_at, "what": f"accepted in queue {task.queue}"}]
     story += [
@@ -35,7 +36,12 @@ def explain(runtime: Runtime, task: TaskStateRecord) -> dict[str, Any]:
         for e in events
     ]
     if task.started_at:
-        story.append({"at": task.started_at, "what": f"run {task.attempt} started on {facts.worker or 'a worker of old'}"})
+        story.append(
+            {
+                "at": task.started_at,
+                "what": f"run {task.attempt} started on {facts.worker or 'a worker of old'}",
+            }
+        )
     if task.finished_at:
         story.append({"at": task.finished_at, "what": str(task.status)})
     story.sort(key=lambda event: event["at"])

@@ -77,12 +77,16 @@ class Finisher(threading.Thread):
             if ending.write is not None:
                 continue
             try:
-                result = None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
+                result = (
+                    None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
+                )
             except (TypeError, ValueError) as error:
                 self._write_one(ending, _impossible(ending.run, error))
                 continue
             if result is not None and "\\u0000" in result:
-                self._write_one(ending, _impossible(ending.run, ValueError("the result holds a NUL character")))
+                self._write_one(
+                    ending, _impossible(ending.run, ValueError("the result holds a NUL character"))
+                )
                 continue
             completions.append((ending, result))
         if completions:
@@ -107,7 +111,9 @@ class Finisher(threading.Thread):
                     self._complete([one])
             else:
                 ending = completions[0][0]
-                self._write_one(ending, _impossible(ending.run, ValueError("PostgreSQL cannot store the result")))
+                self._write_one(
+                    ending, _impossible(ending.run, ValueError("PostgreSQL cannot store the result"))
+                )
             return
         for ending, _ in completions:
             self._settle(ending, "completed" if done is not None and ending.run.id in done else None)
@@ -147,5 +153,7 @@ class Finisher(threading.Thread):
 
 def _impossible(run: Claimed, error: BaseException) -> Callable[[Connection], str | None]:
     return lambda connection: tasks.fail(
-        connection, run, {"message": f"the result cannot be stored: {one_line(error)}", "class": type(error).__name__}
+        connection,
+        run,
+        {"message": f"the result cannot be stored: {one_line(error)}", "class": type(error).__name__},
     )

@@ -89,7 +89,13 @@ class Window:
 
 class Relay(threading.Thread):
     def __init__(
-        self, database: Database, publisher: Publisher, held: Held, reaper: Reaper, me: uuid.UUID, lease: float
+        self,
+        database: Database,
+        publisher: Publisher,
+        held: Held,
+        reaper: Reaper,
+        me: uuid.UUID,
+        lease: float,
     ) -> None:
         super().__init__(name="relay", daemon=True)
         self.database, self.publisher, self.held = database, publisher, held

@@ -46,7 +46,9 @@ class NewTask:
     def checked(self, max_payload_bytes: int) -> dict[str, Any]:
         policy = policy_of(self.queue)
         if not isinstance(self.params, dict):
-            raise BadInput(f"params of {self.task_name} must be a JSON object, not {type(self.params).__name__}")
+            raise BadInput(
+                f"params of {self.task_name} must be a JSON object, not {type(self.params).__name__}"
+            )
         try:
             payload = json.dumps(self.params, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -56,21 +58,33 @@ class NewTask:
                 f"params of {self.task_name} take {len(payload.encode('utf-8', 'surrogatepass')):,} bytes,"
                 f" at most {max_payload_bytes:,} are allowed: store the data elsewhere and pass its address"
             )
-        for name, value in (("params", payload), ("task name", self.task_name), ("key", self.idempotency_key or "")):
+        for name, value in (
+            ("params", payload),
+            ("task name", self.task_name),
+            ("key", self.idempotency_key or ""),
+        ):
             if "\x00" in value or "\\u0000" in value:
-                raise BadInput(f"{name} of {self.task_name!r} holds a NUL character, which PostgreSQL cannot store")
+                raise BadInput(
+                    f"{name} of {self.task_name!r} holds a NUL character, which PostgreSQL cannot store"
+                )
         try:
             payload.encode("utf-8")
         except UnicodeEncodeError:
-            raise BadInput(f"params of {self.task_name} hold half a surrogate pair, which is no text") from None
+            raise BadInput(
+                f"params of {self.task_name} hold half a surrogate pair, which is no text"
+            ) from None
         if not HIGHEST_PRIORITY <= self.priority <= LOWEST_PRIORITY:
-            raise BadInput(f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}")
+            raise BadInput(
+                f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}"
+            )
         for name, moment in (("run_at", self.run_at), ("expires_at", self.expires_at)):
             if moment is not None and moment.tzinfo is None:
                 raise BadInput(f"{name} {moment} has no time zone")
         now = datetime.now(UTC)
         if self.expires_at is not None and self.expires_at <= max(self.run_at or now, now):
-            raise BadInput(f"expires_at {self.expires_at:%Y-%m-%d %H:%M:%S%z} is past or before run_at: it could never run")
+            raise BadInput(
+                f"expires_at {self.expires_at:%Y-%m-%d %H:%M:%S%z} is past or before run_at: it could never run"
+            )
         runs = policy.runs if self.max_attempts is None else self.max_attempts
         if not 1 <= runs <= 100:
             raise BadInput(f"max_attempts {runs} is not between 1 and 100")
@@ -146,7 +160,12 @@ join tasks t on t.idempotency_key = k.key
 
 
 def submit(
-    connection: Connection, tasks: Sequence[NewTask], *, max_payload_bytes: int, hold: float = 0.0, notify: bool = True
+    connection: Connection,
+    tasks: Sequence[NewTask],
+    *,
+    max_payload_bytes: int,
+    hold: float = 0.0,
+    notify: bool = True,
 ) -> list[Submitted]:
     """Write the rows in the caller's transaction; `hold` seconds keep the relay away from what the caller publishes.
 
@@ -193,7 +212,9 @@ def submit(
 def _row_json(row: dict[str, Any]) -> str:
     """The row as JSON, its params spliced in as they are: they have been serialised once already."""
     head = {name: value for name, value in row.items() if name != "params" and value is not None}
-    text_ = json.dumps(head, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value))
+    text_ = json.dumps(
+        head, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value)
+    )
     return f'{text_[:-1]}, "params": {row["params"]}}}'
 
 
@@ -366,7 +387,12 @@ class LimitedClaim:
 
 
 def claim_limited(
-    database: Database, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID, horizon: float
+    database: Database,
+    queue: str,
+    ids: Sequence[uuid.UUID],
+    worker: uuid.UUID,
+    token: uuid.UUID,
+    horizon: float,
 ) -> LimitedClaim:
     """Claim as many as the queue's limits allow, over all processes: lock, count with a fresh snapshot, take."""
     with database.transaction() as connection:
@@ -468,7 +494,9 @@ def _release(
 
 def retry(connection: Connection, run: Claimed, wait: float, error: dict[str, str | None]) -> str | None:
     """Pending again after a backoff. None: the row was no longer this run's."""
-    return _release(connection, run, "retry", wait=wait, give_back=False, detail=error["message"] or "", error=error)
+    return _release(
+        connection, run, "retry", wait=wait, give_back=False, detail=error["message"] or "", error=error
+    )
 
 
 def later(connection: Connection, run: Claimed, wait: float, why: str) -> str | None:
@@ -502,10 +530,12 @@ with moved as (
   where s.task_id = moved.id and s.state = 'intent' and :status = 'unknown'
 ), buried as ({_BURY})
 select status from moved
-""")  # noqa: S608
+""")
 
 
-def _end(connection: Connection, run: Claimed, status: TaskStatus, error: dict[str, str | None]) -> str | None:
+def _end(
+    connection: Connection, run: Claimed, status: TaskStatus, error: dict[str, str | None]
+) -> str | None:
     return connection.execute(
         _END,
         {
@@ -535,7 +565,8 @@ def end_expired(connection: Connection, run: Claimed, why: str) -> str | None:
 def lock_owned(connection: Connection, run: Claimed) -> bool:
     """Lock the task's row for the caller's transaction; False: it is no longer this run's."""
     found = connection.execute(
-        text("select 1 from tasks where id = :id and token = :token for update"), {"id": run.id, "token": run.token}
+        text("select 1 from tasks where id = :id and token = :token for update"),
+        {"id": run.id, "token": run.token},
     )
     return found.scalar() is not None
 
@@ -643,7 +674,7 @@ with lost as materialized (
   where s.task_id = moved.id and s.state = 'intent' and moved.status = 'unknown'
 ), buried as ({_BURY})
 select id, status, queue, task_name from moved
-""")  # noqa: S608
+""")
 
 REPEATABLE = [policy.name for policy in POLICIES.values() if policy.repeat_unknown]
 
@@ -682,7 +713,7 @@ with first as (
   returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
 ), buried as ({_BURY})
 select id, status from moved
-""")  # noqa: S608
+""")
 
 
 def refuse(connection: Connection, ids: Sequence[uuid.UUID], why: str, minutes: float) -> None:
@@ -712,12 +743,11 @@ def find(connection: Connection, id_: str) -> TaskStateRecord:
             raise BadInput(f"{id_!r} is no task id") from None
         low, high = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
     rows = connection.execute(
-        text("select * from tasks where id between :low and :high order by id limit 2"), {"low": low, "high": high}
+        text("select * from tasks where id between :low and :high order by id limit 2"),
+        {"low": low, "high": high},
     ).all()
     if not rows:
         raise BadInput(f"there is no task {id_}")
     if len(rows) > 1:
         raise BadInput(f"more than one task begins with {id_}: give more of its id")
     return TaskStateRecord.model_validate(dict(rows[0]._mapping))
-
-

@@ -69,11 +69,13 @@ class ClaimingConsumer(Consumer):
         self._ask_at = 0.0
         self._limited = False
         self._wants_waking = False
+        self._needed = 1
         self._seconds_per_claim = 0.01
         self.held.on_release(self._on_release)
 
     def _on_release(self) -> None:
-        if self._wants_waking:
+        # Not for every run that ends: only when there is room for a claim that is worth its round trip.
+        if self._wants_waking and self.held.room(self.queue) >= self._needed:
             self._wants_waking = False
             if self._limited:
                 self._ask_at = 0.0
@@ -123,13 +125,13 @@ class ClaimingConsumer(Consumer):
             self.inbox.give_back([tag for tag, _, _ in self._waiting])
             self._waiting.clear()
             self.inbox.park()
-            self._wants_waking = True
+            self._needed, self._wants_waking = 1, True
             self._receive(self.inbox.pump(self._pause(0.05)))
             return
         self.inbox.set_prefetch(max(1, min(MOST_PREFETCH, ahead)))
         blocked = bool(self._waiting) and (room < self._worthwhile(ahead) or now < self._ask_at)
         if blocked or self.held.stopping:
-            self._wants_waking = True
+            self._needed, self._wants_waking = self._worthwhile(ahead), True
             wait = self._ask_at - now if now < self._ask_at else 0.05
             self._receive(self.inbox.pump(self._pause(max(0.001, min(wait, 0.05)))))
         elif self._waiting:
@@ -261,7 +263,9 @@ class ClaimingConsumer(Consumer):
     def _sort_out(self, missed: list[uuid.UUID], by_id: dict[uuid.UUID, tuple[int, Message[Any]]]) -> None:
         beat = self.runtime.beat
         assert beat is not None  # noqa: S101
-        reasons = self._persist(lambda: tasks.why_refused(self.runtime.database, self.queue, missed, beat.id)) or []
+        reasons = (
+            self._persist(lambda: tasks.why_refused(self.runtime.database, self.queue, missed, beat.id)) or []
+        )
         paused = []
         for refusal in reasons:
             tag, message = by_id[refusal.id]

@@ -111,7 +111,9 @@ class Context:
         """Inside transaction(): the completion commits with your writes, or neither does."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            raise BadInput("ctx.complete() belongs inside `with ctx.transaction():`; elsewhere simply return the result")
+            raise BadInput(
+                "ctx.complete() belongs inside `with ctx.transaction():`; elsewhere simply return the result"
+            )
         payload = None if result is None else json.dumps(result, allow_nan=False, default=str)
         tasks.finish(connection, [(self.task.id, self.task.token, payload)])
         self.completed = True

@@ -81,11 +81,15 @@ class WriteOutcomes(Middleware):
         if isinstance(error, ClaimLost):
             return "lost", lambda connection: None
         if isinstance(error, HandBack):
-            return "handed back", lambda connection: tasks.hand_back(connection, run, one_line(error), wait=1.0)
+            return "handed back", lambda connection: tasks.hand_back(
+                connection, run, one_line(error), wait=1.0
+            )
         if isinstance(error, Later):
             return "later", lambda connection: tasks.later(connection, run, error.seconds, error.why)
         if isinstance(error, Cancelled) or (run.cancelled and not isinstance(error, Ambiguous)):
-            return "cancelled", lambda connection: tasks.end_cancelled(connection, run, facts["message"] or "")
+            return "cancelled", lambda connection: tasks.end_cancelled(
+                connection, run, facts["message"] or ""
+            )
         if isinstance(error, Expired):
             return "expired", lambda connection: tasks.end_expired(connection, run, facts["message"] or "")
         if isinstance(error, Ambiguous):
@@ -96,7 +100,9 @@ class WriteOutcomes(Middleware):
         return "retry", lambda connection: tasks.retry(connection, run, wait, facts)
 
     def _log(self, run: Claimed, outcome: str, error: BaseException, seconds: float) -> None:
-        write = log.error if outcome in ("failed", "unknown") else log.warning if outcome == "retry" else log.info
+        write = (
+            log.error if outcome in ("failed", "unknown") else log.warning if outcome == "retry" else log.info
+        )
         write(
             f"[{run.queue}] Job {run.id} {outcome}",
             queue=run.queue,

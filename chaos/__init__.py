@@ -1,0 +1,1 @@
+"""Kills real processes and counts what was lost or doubled."""
