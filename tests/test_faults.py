@@ -34,7 +34,6 @@ def test_work_of_a_killed_worker_is_done_by_another(workers: Workers) -> None:
 
 
 def test_a_kill_between_intent_and_result_ends_as_unknown_and_is_never_repeated(workers: Workers) -> None:
-    """Fails without the ledger: the effect is made twice."""
     with effects_server() as effects:
         effects.hold.clear()
         victim = workers.start(1)[0]
