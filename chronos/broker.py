@@ -8,38 +8,19 @@ from typing import Any
 import dramatiq
 from dramatiq.broker import Broker, Consumer
 from dramatiq.message import Message
-from dramatiq.middleware import AsyncIO, Middleware, TimeLimit
+from dramatiq.middleware import AsyncIO, TimeLimit
 from periodiq import PeriodiqMiddleware
 
-from chronos.engine.transports import declare
 from chronos.errors import BadInput
-from chronos.middleware.claim import ClaimingConsumer
+from chronos.middleware.claim import ClaimTasks
+from chronos.middleware.consumer import ClaimingConsumer
+from chronos.middleware.dead_letters import BuryDeadLetters
 from chronos.middleware.lifecycle import RunWorker
+from chronos.middleware.logs import LogRuns
 from chronos.middleware.outcomes import WriteOutcomes
+from chronos.middleware.rate_limits import LimitQueues
 from chronos.queues import policy_of
 from chronos.runtime import Runtime, runtime
-
-
-class TaskOptions(Middleware):
-    """Declares our actor options, so that a misspelt one is an error."""
-
-    actor_options = {"params", "concurrency", "rate", "on_requeued"}
-
-
-def middleware(the_runtime: Runtime) -> list[Middleware]:
-    """before_* hooks run down this list, after_* hooks run up."""
-    return [
-        TaskOptions(),  # first, so that every later one may read the options
-        AsyncIO(),  # the one event loop exists before any loop of ours could need it, and ends after them
-        RunWorker(the_runtime),  # boots the loops; knows which thread runs what until the outcome is decided
-        WriteOutcomes(
-            the_runtime
-        ),  # below RunWorker: on the way up the outcome is written before the thread is free
-        PeriodiqMiddleware(skip_delay=30),  # ticks that are late are no ticks
-        TimeLimit(
-            time_limit=600_000
-        ),  # last: its clock starts last and stops first, never inside our own hooks
-    ]
 
 
 class ChronosBroker(Broker):
@@ -47,8 +28,30 @@ class ChronosBroker(Broker):
 
     def __init__(self, the_runtime: Runtime) -> None:
         self.runtime = the_runtime
-        self._ticks: Any = None
-        super().__init__(middleware=middleware(the_runtime))
+        self.limits = LimitQueues(the_runtime)
+        # before_* hooks run down this list, after_* hooks run up.
+        super().__init__(
+            middleware=[
+                # First, so that its loop exists before anything of ours could need it, and ends after them.
+                AsyncIO(),
+                # Boots the loops; knows which thread runs what until everything about the run is decided.
+                RunWorker(the_runtime),
+                # Below the boot: it writes to a database that is known to be migrated.
+                self.limits,
+                # On the way up: after the outcome is known, above the logs, for Dramatiq nacks what it marks.
+                BuryDeadLetters(),
+                # On the way up: after the outcome is known.
+                LogRuns(the_runtime),
+                # On the way up: the outcome is decided before anybody looks at it.
+                WriteOutcomes(the_runtime),
+                # Ticks that are late are no ticks.
+                PeriodiqMiddleware(skip_delay=30),
+                # Below all that must see a skipped message given back.
+                ClaimTasks(the_runtime),
+                # Last: its clock starts last and stops first, never inside our own hooks.
+                TimeLimit(time_limit=600_000),
+            ]
+        )
         self.queues: set[str] = set()
 
     def declare_queue(self, queue_name: str) -> None:
@@ -63,7 +66,7 @@ class ChronosBroker(Broker):
         return set(self.queues)
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
-        return ClaimingConsumer(self.runtime, self, queue_name, timeout)
+        return ClaimingConsumer(self.runtime, self, self.limits, queue_name, timeout)
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
         actor = self.get_actor(message.actor_name)
@@ -72,14 +75,9 @@ class ChronosBroker(Broker):
                 f"{message.actor_name}.send() goes past the engine: the task would have no row and could be lost."
                 f" Use {message.actor_name}.submit(...) or chronos.runtime.runtime().submit(...)"
             )
-        publisher = self.runtime.publisher()
+        publisher = self.runtime.transport.publisher()
         try:
-            if hasattr(publisher, "_open"):
-                channel = publisher._open()
-                declare(channel, message.queue_name)
-                channel.basic_publish("", message.queue_name, message.encode())
-            else:
-                self.runtime.store.publish(message.queue_name, message.encode())
+            publisher.send(message.queue_name, message.encode())
         finally:
             publisher.close()
         return message

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from chronos.config import Settings
@@ -31,8 +34,14 @@ def pauses(first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE) -> Iterat
         pause = min(longest, pause * 2)
 
 
+#: What a statement can raise when PostgreSQL or the way to it is in trouble.
+DatabaseTrouble = (DBAPIError, PoolTimeout)
+
+
 def is_passing(error: BaseException) -> bool:
     """Whether the same statement may simply be tried again: lost connection, deadlock, serialization, restart."""
+    if isinstance(error, PoolTimeout):
+        return True
     if not isinstance(error, DBAPIError):
         return False
     state = getattr(error.orig, "sqlstate", None) or ""
@@ -42,33 +51,54 @@ def is_passing(error: BaseException) -> bool:
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
 
+class _AnsweringConnection(psycopg.Connection[Any]):
+    """Gives up on a server that accepts a statement and never answers: statement_timeout is the server's own clock."""
+
+    answer_seconds = 60.0
+
+    def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:
+        try:
+            return super().wait(gen, timeout=self.answer_seconds if timeout is None else timeout)
+        except psycopg.OperationalError:
+            if not self.closed and self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                # Its answer may still come, to a question that nobody asks any more.
+                self.pgconn.finish()
+            raise
+
+
 class Database:
-    def __init__(self, url: str, settings: Settings) -> None:
-        self.url = url.replace("postgresql://", "postgresql+psycopg://", 1).replace(
-            "postgres://", "postgresql+psycopg://", 1
-        )
-        milliseconds = int(settings.statement_timeout_seconds * 1000)
+    def __init__(self, url: str, settings: Settings, connections: int | None = None) -> None:
+        self._settings = settings
+        self.url = make_url(url).set(drivername="postgresql+psycopg")
         self.engine: Engine = create_engine(
             self.url,
+            creator=self.connect,
             poolclass=QueuePool,
-            pool_size=settings.pool_size,
-            max_overflow=settings.pool_size,
+            pool_size=connections or settings.pool_size,
+            max_overflow=0,
             pool_timeout=settings.connect_timeout_seconds,
             pool_recycle=3600,
-            connect_args={
-                "connect_timeout": int(settings.connect_timeout_seconds),
-                "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}"
-                " -c idle_in_transaction_session_timeout=60000 -c timezone=UTC",
-                "application_name": "chronos",
-                # A cut network is noticed within 15 s even where nothing is being written.
-                "keepalives_idle": 5,
-                "keepalives_interval": 5,
-                "keepalives_count": 2,
-                "tcp_user_timeout": 15000,
-            },
         )
         #: One statement, one round trip: no BEGIN and COMMIT around it.
         self.single = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection beside the pool, for LISTEN; every wait on it is limited."""
+        milliseconds = int(self._settings.statement_timeout_seconds * 1000)
+        connection = _AnsweringConnection.connect(
+            self.url.set(drivername="postgresql").render_as_string(hide_password=False),
+            connect_timeout=int(self._settings.connect_timeout_seconds),
+            options=f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}"
+            " -c idle_in_transaction_session_timeout=60000 -c timezone=UTC",
+            application_name="chronos",
+            # A cut network is noticed within 15 s even where nothing is being written.
+            keepalives_idle=5,
+            keepalives_interval=5,
+            keepalives_count=2,
+            tcp_user_timeout=15000,
+        )
+        connection.answer_seconds = self._settings.statement_timeout_seconds + 5
+        return connection
 
     @contextmanager
     def statement(self) -> Iterator[Connection]:
@@ -93,13 +123,12 @@ class Database:
         for pause in pauses():
             try:
                 return work()
-            except DBAPIError as error:
+            except DatabaseTrouble as error:
                 if not is_passing(error):
                     raise
                 if give_up() or (ends is not None and time.monotonic() + pause > ends):
-                    raise Unavailable(
-                        f"PostgreSQL does not answer: {one_line(error.orig or error)}"
-                    ) from error
+                    why = getattr(error, "orig", None) or error
+                    raise Unavailable(f"PostgreSQL does not answer: {one_line(why)}") from error
             waiting(pause)
         raise AssertionError("unreachable")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dramatiq.errors import DecodeError
 from dramatiq.message import Message
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
@@ -65,45 +65,41 @@ values (:id, :queue, :job, cast(:data as jsonb), :reason, 0, 'BadMessage', :fing
 
 def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
     """Empty `.XQ`: a message that has a row is dropped (the row tells its story), one that has none becomes a record."""
-    publisher = runtime.publisher() if runtime.amqp_url else _memory(runtime)
     kept = dropped = 0
-    try:
-        for queue in POLICIES:
-            bodies = publisher.drain_dead(queue, most)
-            with runtime.database.transaction() as connection:
-                for body in bodies:
-                    task_id, reason = _read(body)
-                    known = (
-                        task_id is not None
-                        and connection.execute(
-                            text("select 1 from tasks where id = :id"), {"id": task_id}
-                        ).scalar()
-                    )
-                    if known:
-                        dropped += 1
-                        continue
-                    shown = body[:4096].decode("utf-8", "replace").replace("\x00", "\\0")
-                    connection.execute(
-                        _LETTER,
-                        {
-                            # The body's hash: a sweep that is repeated after a crash makes no second record.
-                            "id": uuid.UUID(bytes=hashlib.sha256(queue.encode() + body).digest()[:16]),
-                            "queue": queue,
-                            "job": str(task_id) if task_id else hashlib.sha256(body).hexdigest()[:16],
-                            "data": json.dumps({"message": shown, "bytes": len(body)}),
-                            "reason": reason,
-                            "fingerprint": hashlib.sha256(f"{queue} {reason}".encode()).hexdigest()[:32],
-                        },
-                    )
+    for queue in POLICIES:
+        with (
+            runtime.transport.dead_messages(queue, most) as bodies,
+            runtime.database.transaction() as connection,
+        ):
+            for body in bodies:
+                if _record(connection, queue, body):
                     kept += 1
-            publisher.settle()
-    finally:
-        publisher.close()
+                else:
+                    dropped += 1
     return {"recorded": kept, "dropped": dropped}
 
 
-def _memory(runtime: Runtime) -> Any:
-    return runtime.publisher()
+def _record(connection: Connection, queue: str, body: bytes) -> bool:
+    """False: the message has a row, which tells more than the message could."""
+    task_id, reason = _read(body)
+    if task_id is not None:
+        known = connection.execute(text("select 1 from tasks where id = :id"), {"id": task_id}).scalar()
+        if known:
+            return False
+    shown = body[:4096].decode("utf-8", "replace").replace("\x00", "\\0")
+    connection.execute(
+        _LETTER,
+        {
+            # The body's hash: a sweep that is repeated after a crash makes no second record.
+            "id": uuid.UUID(bytes=hashlib.sha256(queue.encode() + body).digest()[:16]),
+            "queue": queue,
+            "job": str(task_id) if task_id else hashlib.sha256(body).hexdigest()[:16],
+            "data": json.dumps({"message": shown, "bytes": len(body)}),
+            "reason": reason,
+            "fingerprint": hashlib.sha256(f"{queue} {reason}".encode()).hexdigest()[:32],
+        },
+    )
+    return True
 
 
 def _read(body: bytes) -> tuple[uuid.UUID | None, str]:
@@ -149,10 +145,8 @@ JOBS: dict[str, tuple[str, Callable[[Runtime], dict[str, int]]]] = {
 
 def purge_dead_messages(runtime: Runtime) -> None:
     """Empty `.XQ` without a look: for `chronos dlq clear --all`."""
-    publisher = runtime.publisher()
-    try:
-        for queue in POLICIES:
-            while publisher.drain_dead(queue, 1000):
-                publisher.settle()
-    finally:
-        publisher.close()
+    for queue in POLICIES:
+        left = True
+        while left:
+            with runtime.transport.dead_messages(queue, 1000) as bodies:
+                left = bool(bodies)

@@ -6,11 +6,13 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import structlog
-from sqlalchemy import text
+from sqlalchemy import Connection
+from sqlalchemy.orm import Session
 
 from chronos.config import Settings, settings
 from chronos.db import Database
@@ -20,16 +22,21 @@ from chronos.engine.finisher import Ending, Finisher
 from chronos.engine.held import Held
 from chronos.engine.reaper import Reaper
 from chronos.engine.relay import Relay
+from chronos.engine.memory import MemoryTransport
+from chronos.engine.rabbitmq import RabbitTransport
+from chronos.engine.shortcut import ShortCut
 from chronos.engine.tasks import Claimed, NewTask, Submitted
-from chronos.engine.transports import Inbox, MemoryPublisher, RabbitInbox, RabbitPublisher, StoreInbox
+from chronos.engine.transports import Transport
 from chronos.errors import BadInput, ChronosError
 from chronos.queues import policy_of
-from private_services import MessageStore
 
 log = structlog.get_logger("chronos")
 
 #: Exit codes: 2 = wrong use or settings; 3 = the others think that we are dead, or a run hangs: restart us.
 EXIT_WRONG, EXIT_RESTART = 2, 3
+
+#: Of one worker process: finisher, relay and claims. The beat has one of its own.
+LOOP_CONNECTIONS = 4
 
 
 def running_file(configuration: Settings) -> Path:
@@ -52,63 +59,75 @@ def database_url(configuration: Settings) -> str:
 class Runtime:
     def __init__(self, configuration: Settings) -> None:
         self.settings = configuration
-        self.database = Database(database_url(configuration), configuration)
-        self.store = MessageStore()
+        url = database_url(configuration)
+        #: For actors and front doors.
+        self.database = Database(url, configuration)
+        #: For the loops of a worker, so that actors that hold every connection cannot stop them.
+        self.loops = Database(url, configuration, connections=LOOP_CONNECTIONS)
         self.amqp_url = configuration.amqp_url.get_secret_value() if configuration.amqp_url else None
+        self.transport: Transport = RabbitTransport(self.amqp_url) if self.amqp_url else MemoryTransport()
         self.held = Held()
         self.beat: Beat | None = None
         self.finisher: Finisher | None = None
         self.relay: Relay | None = None
-        self._submitter: RabbitPublisher | None = None
+        self._short_cut: ShortCut | None = None
+        self._making = threading.Lock()
         self._ending = threading.Lock()
-
-    # -- both ends of the broker
-
-    def publisher(self) -> RabbitPublisher | MemoryPublisher:
-        return RabbitPublisher(self.amqp_url) if self.amqp_url else MemoryPublisher(self.store)
-
-    def inbox(self, queue: str) -> Inbox:
-        return RabbitInbox(self.amqp_url, queue) if self.amqp_url else StoreInbox(self.store, queue)
 
     # -- front doors
 
-    def submit(self, *new: NewTask) -> list[Submitted]:
-        """Accept tasks: when this returns they are durable. A publish that fails costs nothing."""
-        direct = len(new) == 1 and self.amqp_url is not None and new[0].run_at is None
-        direct = direct and not policy_of(new[0].queue).limited
-        hold = self.settings.lease if direct else 0.0
+    def submit(self, *new: NewTask, session: Connection | Session | None = None) -> list[Submitted]:
+        """Accept tasks, all or none: when this returns they are durable; it does not wait for the broker.
 
-        def write() -> list[Submitted]:
-            with self.database.transaction() as connection:
-                return tasks.submit(
-                    connection,
-                    new,
-                    max_payload_bytes=self.settings.max_payload_bytes,
-                    hold=hold,
-                    notify=not direct,
-                )
-
-        done = self.database.persist(write, deadline=self.settings.connect_timeout_seconds)
-        if direct and done[0].created:
-            self._publish_now(new[0], done[0])
+        With a `session` they belong to its transaction, and are accepted when that commits.
+        """
+        rows = tasks.prepare(new, self.settings.max_payload_bytes)
+        if session is not None:
+            return tasks.submit(session if isinstance(session, Connection) else session.connection(), rows)
+        short_cut = self._short_cut_for(new)
+        if short_cut is None:
+            return self._write(lambda: self._submit_in_transaction(rows))
+        done = self._write(lambda: self._submit_one(rows))
+        if done[0].created:
+            short_cut.take(new[0].queue, (done[0].id, new[0].task_name, new[0].user_id))
         return done
 
-    def _publish_now(self, new: NewTask, done: Submitted) -> None:
-        try:
-            if self._submitter is None:
-                self._submitter = RabbitPublisher(self.amqp_url or "")
-            self._submitter.publish(new.queue, [(done.id, new.task_name, new.user_id)])
-        except Exception as error:
-            log.info("left to the relay", task=str(done.id), error=repr(error))
-            with self.database.statement() as connection:
-                tasks.wake(connection, [done.id])
+    def _submit_in_transaction(self, rows: list[tasks.Row]) -> list[Submitted]:
+        with self.database.transaction() as connection:
+            return tasks.submit(connection, rows)
+
+    def _submit_one(self, rows: list[tasks.Row]) -> list[Submitted]:
+        with self.database.statement() as connection:
+            return tasks.submit(connection, rows, hold=self.settings.lease, notify=False)
+
+    def _write(self, work: Callable[[], list[Submitted]]) -> list[Submitted]:
+        return self.database.persist(work, deadline=self.settings.connect_timeout_seconds)
+
+    def _short_cut_for(self, new: Sequence[NewTask]) -> ShortCut | None:
+        """The short cut when it is open to these tasks: a single one, due, on RabbitMQ, in a queue without limits."""
+        if self.amqp_url is None or len(new) != 1 or new[0].run_at is not None:
+            return None
+        if policy_of(new[0].queue).limited:
+            return None
+        with self._making:
+            if self._short_cut is None:
+                self._short_cut = ShortCut(self.transport.publisher(), self.database)
+        return self._short_cut if self._short_cut.open_for(new[0].queue) else None
+
+    def close(self) -> None:
+        """For front doors: flush what is on its way and close all connections."""
+        if self._short_cut is not None:
+            self._short_cut.close()
+            self._short_cut = None
+        self.loops.close()
+        self.database.close()
 
     # -- life of a worker process
 
-    def boot(self, threads: int, queues: list[str], limits: list[dict[str, object]]) -> None:
+    def boot(self, threads: int, queues: list[str]) -> None:
         """Start the loops. A database without our schema ends the process with one line."""
         try:
-            self.database.persist(lambda: schema.require(self.database))
+            self.loops.persist(lambda: schema.require(self.loops))
         except ChronosError as error:
             sys.stderr.write(f"chronos: {error}\n")
             sys.stderr.flush()
@@ -117,38 +136,24 @@ class Runtime:
         self.held.threads, self.held.queues = threads, max(1, len(queues))
         self.held.stopping = False
         name = self.settings.worker_name or socket.gethostname()
-        self.beat = Beat(self.database, self.held, self.settings.lease, name, self.die)
+        own = Database(database_url(self.settings), self.settings, connections=1)
+        self.beat = Beat(own, self.held, self.settings.lease, name, self.die)
         self.beat.register(queues)
-        self._store_limits(limits)
-        self.finisher = Finisher(self.database, self.held)
+        self.finisher = Finisher(self.loops, self.held)
         reaper = Reaper(self.beat.id, self.beat.host, self.settings.lease)
         # What a crash on this host left is taken before the first claim, not a lease later.
-        self.database.persist(lambda: self._recover(reaper))
+        self.loops.persist(lambda: self._recover(reaper))
         self.relay = Relay(
-            self.database, self.publisher(), self.held, reaper, self.beat.id, self.settings.lease
+            self.loops, self.transport.publisher(), self.held, reaper, self.beat.id, self.settings.lease
         )
         self.beat.start()
         self.finisher.start()
         self.relay.start()
 
     def _recover(self, reaper: Reaper) -> None:
-        with self.database.statement() as connection:
+        with self.loops.statement() as connection:
             reaper.judge(connection)
             reaper.sweep(connection)
-
-    def _store_limits(self, limits: list[dict[str, object]]) -> None:
-        with self.database.transaction() as connection:
-            for limit in limits:
-                connection.execute(
-                    text(
-                        "insert into limits (key, queue, task_name, step, max_running) values"
-                        " (:key, :queue, :task_name, :step * interval '1 second', :max_running)"
-                        " on conflict (key) do update set step = excluded.step, max_running = excluded.max_running"
-                        " where limits.step is distinct from excluded.step"
-                        " or limits.max_running is distinct from excluded.max_running"
-                    ),
-                    limit,
-                )
 
     def hand_back(self, run: Claimed, why: str) -> None:
         """Give an unstarted run back; the finisher writes it."""
@@ -163,9 +168,7 @@ class Runtime:
             self.finisher.stop(timeout)
         if self.beat is not None:
             self.beat.stop()
-        if self._submitter is not None:
-            self._submitter.close()
-        self.database.close()
+        self.close()
 
     def die(self, why: str) -> None:
         """Leave at once: what this process runs belongs to somebody else already."""

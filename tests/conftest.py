@@ -92,7 +92,7 @@ def runtime(database_url: str) -> Iterator[Runtime]:
     """The front door's side, on the embedded broker: nothing runs unless a test starts a worker."""
     made = Runtime(Settings(database_url=database_url, lease_seconds=2))
     yield made
-    made.database.close()
+    made.close()
 
 
 @pytest.fixture

@@ -83,9 +83,7 @@ class Workers:
         for process in self.processes:
             if process.poll() is None:
                 self.kill(process)
-        self.runtime.database.close()
-        if self.runtime._submitter is not None:
-            self.runtime._submitter.close()
+        self.runtime.close()
 
     def sql(self, statement: str, **values: Any) -> list[Any]:
         with self.runtime.database.statement() as connection:

@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronos.engine.tasks import LimitState, grant
+from chronos.engine.limits import LimitState, grant
 from chronos.queues import POLICIES
 
 

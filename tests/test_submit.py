@@ -53,7 +53,7 @@ def test_the_same_key_with_the_same_params_is_the_same_task(runtime: Runtime) ->
 
 def test_a_submit_in_the_callers_transaction_rolls_back_with_it(runtime: Runtime) -> None:
     with pytest.raises(ZeroDivisionError), runtime.database.transaction() as connection:
-        tasks.submit(connection, [NewTask("system", "ping")], max_payload_bytes=65536)
+        runtime.submit(NewTask("system", "ping"), session=connection)
         1 / 0  # noqa: B018
     assert count(runtime) == 0
 

@@ -9,7 +9,6 @@ from sqlalchemy import text
 
 from chronos.engine import schema, tasks
 from chronos.engine.tasks import NewTask
-from chronos.engine.transports import RabbitPublisher
 from chronos.errors import ChronosError, one_line
 from chronos.runtime import Runtime
 
@@ -65,7 +64,7 @@ def _clock(runtime: Runtime) -> str:
 def _broker(runtime: Runtime) -> str:
     if runtime.amqp_url is None:
         return "in-process (set CHRONOS_AMQP_URL for RabbitMQ)"
-    publisher = RabbitPublisher(runtime.amqp_url)
+    publisher = runtime.transport.publisher()
     try:
         return f"RabbitMQ, {publisher.ready_count('system')} wake-ups ready in system"
     finally:

@@ -17,9 +17,8 @@ import psutil
 import structlog
 import uuid_utils.compat
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
-from chronos.db import Database, is_passing
+from chronos.db import Database, DatabaseTrouble, is_passing
 from chronos.engine import tasks
 from chronos.engine.held import Held
 from chronos.engine.tasks import Claimed
@@ -98,7 +97,8 @@ class Beat(threading.Thread):
         while not self._stopping.wait(self.lease / 3):
             try:
                 self.beat()
-            except DBAPIError as error:
+            except Exception as error:
+                # Whatever it was: a worker without a beat is dead for the others.
                 if not is_passing(error):
                     log.exception("the beat failed")
                 self._stopping.wait(min(0.5, self.lease / 10))
@@ -149,5 +149,6 @@ class Beat(threading.Thread):
                     text("update workers set dead = true, death = :why where id = :id and not dead"),
                     {"id": self.id, "why": why},
                 )
-        except DBAPIError:
+        except DatabaseTrouble:
             log.warning("could not say goodbye to PostgreSQL; the reaper will notice")
+        self.database.close()

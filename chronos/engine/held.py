@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from chronos.engine.tasks import Claimed
 
@@ -24,25 +24,24 @@ class Held:
         self.threads = threads
         self.queues = queues
         self.stopping = False
-        self._lock = threading.Lock()
+        self._changed = threading.Condition(threading.Lock())
         self._runs: dict[uuid.UUID, Claimed] = {}
         self._in_flight: set[uuid.UUID] = set()
         self._average: dict[str, float] = {}
         self._outstanding = 0
-        self._wakers: list[Callable[[], None]] = []
         self._busy_since: float | None = None
-
-    def on_release(self, waker: Callable[[], None]) -> None:
-        self._wakers.append(waker)
+        #: Who waits, and below how many outstanding runs it is worth waking them.
+        self._room_wanted: dict[str, int] = {}
+        self._ends_wanted: set[str] = set()
 
     # -- claims
 
     def begin_claim(self, token: uuid.UUID) -> None:
-        with self._lock:
+        with self._changed:
             self._in_flight.add(token)
 
     def end_claim(self, token: uuid.UUID, runs: list[Claimed]) -> None:
-        with self._lock:
+        with self._changed:
             for run in runs:
                 self._runs[run.id] = run
             self._outstanding += len(runs)
@@ -51,41 +50,40 @@ class Held:
 
     def ran(self, run: Claimed, seconds: float | None) -> None:
         """A thread is free again. The run stays held until its outcome is in the table (`settled`)."""
-        with self._lock:
+        with self._changed:
             self._outstanding -= 1
             if seconds is not None:
                 old = self._average.get(run.queue)
                 self._average[run.queue] = seconds if old is None else old + (seconds - old) * 0.1
             self._note_busy()
-        for waker in self._wakers:
-            waker()
+            if self._room_wanted and self._outstanding <= max(self._room_wanted.values()):
+                self._changed.notify_all()
 
-    def settled(self, id_: uuid.UUID) -> None:
-        with self._lock:
-            self._runs.pop(id_, None)
+    def settled(self, runs: Iterable[Claimed]) -> None:
+        """Their outcomes are in the table: a place under a limit is free again."""
+        with self._changed:
+            for run in runs:
+                self._runs.pop(run.id, None)
+                if run.queue in self._ends_wanted:
+                    self._ends_wanted.discard(run.queue)
+                    self._changed.notify_all()
 
     def holds(self, id_: uuid.UUID, token: uuid.UUID) -> bool:
-        with self._lock:
+        with self._changed:
             run = self._runs.get(id_)
             return token in self._in_flight or (run is not None and run.token == token)
 
     def runs(self) -> list[Claimed]:
-        with self._lock:
+        with self._changed:
             return list(self._runs.values())
 
     def cancel(self, id_: uuid.UUID) -> None:
-        with self._lock:
+        with self._changed:
             run = self._runs.get(id_)
         if run is not None:
             run.cancelled = True
 
     # -- budget
-
-    def _note_busy(self) -> None:
-        if self._outstanding < self.threads:
-            self._busy_since = None
-        elif self._busy_since is None:
-            self._busy_since = time.monotonic()
 
     def ahead(self, queue: str) -> int:
         """How many runs of this queue may wait in front of the threads; 0 until the queue is known to be quick."""
@@ -95,18 +93,43 @@ class Held:
         return min(MOST_AHEAD, int(self.threads * AHEAD_SECONDS / max(average, 1e-6)))
 
     def room(self, queue: str) -> int:
-        if self.stopping:
-            return 0
+        """How many more runs of this queue to claim now."""
+        return 0 if self.stopping else max(0, self._capacity(queue) - self._outstanding)
+
+    def _capacity(self, queue: str) -> int:
         reserve = 0
         if self.queues > 1 and self._average.get(queue, 0.0) >= SLOW_SECONDS:
             reserve = max(1, self.threads // 4)
-        return max(0, self.threads - reserve + self.ahead(queue) - self._outstanding)
+        return self.threads - reserve + self.ahead(queue)
 
     @property
-    def outstanding(self) -> int:
-        return self._outstanding
+    def idle_threads(self) -> bool:
+        return self._outstanding < self.threads
 
     def busy_for(self) -> float:
         """Seconds since when every thread has had work."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
+
+    def wait_for_room(self, queue: str, needed: int, timeout: float) -> None:
+        with self._changed:
+            if self.room(queue) >= needed and not self.stopping:
+                return
+            self._room_wanted[queue] = self._capacity(queue) - needed
+            self._changed.wait(timeout)
+            self._room_wanted.pop(queue, None)
+
+    def wait_for_end(self, queue: str, timeout: float) -> bool:
+        """Until the outcome of a run of this queue is in the table; False: none came in time."""
+        with self._changed:
+            self._ends_wanted.add(queue)
+            self._changed.wait(timeout)
+            ended = queue not in self._ends_wanted
+            self._ends_wanted.discard(queue)
+            return ended
+
+    def _note_busy(self) -> None:
+        if self._outstanding < self.threads:
+            self._busy_since = None
+        elif self._busy_since is None:
+            self._busy_since = time.monotonic()

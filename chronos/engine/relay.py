@@ -10,7 +10,7 @@ import random
 import threading
 import time
 import uuid
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 import structlog
@@ -21,6 +21,7 @@ from chronos.db import WAKE_CHANNEL, Database, is_passing, pauses
 from chronos.engine import tasks
 from chronos.engine.held import Held
 from chronos.engine.reaper import Reaper
+from chronos.engine.transports import Publisher
 from chronos.queues import POLICIES, QueuePolicy
 
 log = structlog.get_logger("chronos.relay")
@@ -28,14 +29,6 @@ log = structlog.get_logger("chronos.relay")
 WINDOW_SECONDS, SMALLEST_WINDOW, LARGEST_WINDOW = 0.5, 50, 2000
 IDLE_SECONDS = 0.5
 JUDGE_SECONDS = 1.0
-
-
-class Publisher(Protocol):
-    shared: bool  #: False: this process publishes for itself alone, so nobody leads
-
-    def ready_count(self, queue: str) -> int: ...
-    def publish(self, queue: str, wakeups: list[tuple[uuid.UUID, str, int | None]]) -> None: ...
-    def close(self) -> None: ...
 
 
 _MARK = text("""
@@ -173,8 +166,8 @@ class Relay(threading.Thread):
     def _sleep(self, seconds: float) -> None:
         """Wait for a hint; a lost one costs no more than the idle time."""
         if self._listening is None or self._listening.closed:
-            url = self.database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-            self._listening = psycopg.connect(url, autocommit=True, connect_timeout=5)
+            self._listening = self.database.connect()
+            self._listening.autocommit = True
             self._listening.execute(f"listen {WAKE_CHANNEL}")  # type: ignore[arg-type]
             return
         for note in self._listening.notifies(timeout=seconds, stop_after=1):

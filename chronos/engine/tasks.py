@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import uuid_utils.compat
 from sqlalchemy import Connection, text
 
-from chronos.db import WAKE_CHANNEL, Database
+from chronos.db import WAKE_CHANNEL
+from chronos.engine.limits import LimitState, ask_again, grant
 from chronos.errors import BadInput
 from chronos.models import TaskStatus
 from chronos.models.task import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, TaskStateRecord
@@ -24,6 +25,10 @@ from chronos.queues import POLICIES, policy_of
 
 #: Rows that one sweep takes at most, so that no sweep holds locks for long.
 SWEEP_ROWS = 500
+#: Bytes of a task's name or key: both are in messages or indexes.
+LONGEST_NAME = 500
+#: Rows of one INSERT.
+SUBMIT_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,12 @@ class NewTask:
             raise BadInput(
                 f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}"
             )
+        for name, number in (("user_id", self.user_id), ("bot_id", self.bot_id), ("chat", self.chat)):
+            if number is not None and not -(2**63) <= number < 2**63:
+                raise BadInput(f"{name} {number} of {self.task_name} is no 64-bit number")
+        for name, words in (("task name", self.task_name), ("key", self.idempotency_key or "")):
+            if len(words.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
+                raise BadInput(f"the {name} of {self.task_name[:40]!r} is longer than {LONGEST_NAME} bytes")
         for name, moment in (("run_at", self.run_at), ("expires_at", self.expires_at)):
             if moment is not None and moment.tzinfo is None:
                 raise BadInput(f"{name} {moment} has no time zone")
@@ -159,54 +170,61 @@ join tasks t on t.idempotency_key = k.key
 """)
 
 
-def submit(
-    connection: Connection,
-    tasks: Sequence[NewTask],
-    *,
-    max_payload_bytes: int,
-    hold: float = 0.0,
-    notify: bool = True,
-) -> list[Submitted]:
-    """Write the rows in the caller's transaction; `hold` seconds keep the relay away from what the caller publishes.
+Row = dict[str, Any]
 
-    All or nothing: one wrong task raises BadInput before any row is written.
+
+def prepare(tasks: Sequence[NewTask], max_payload_bytes: int) -> list[Row]:
+    """Check all of them (BadInput before anything is written) and give each its id.
+
+    The ids come first, so that a write whose answer was lost can be repeated without making a second task.
     """
-    rows = [task.checked(max_payload_bytes) for task in tasks]
-    known: dict[str, Submitted] = {}
-    by_key: dict[str, dict[str, Any]] = {}
-    fresh = []
+    return [task.checked(max_payload_bytes) for task in tasks]
+
+
+def submit(
+    connection: Connection, rows: Sequence[Row], *, hold: float = 0.0, notify: bool = True
+) -> list[Submitted]:
+    """Write prepared rows in the caller's transaction; `hold` seconds keep the relay away from what the caller
+    publishes itself. Repeating it with the same rows changes nothing.
+    """
+    first_with: dict[str, Row] = {}
+    fresh: list[Row] = []
     for row in rows:
         key = row["idempotency_key"]
-        if key is not None and key in by_key:
-            _same_or_refuse(key, by_key[key], row)
-            continue
-        if key is not None:
-            by_key[key] = row
-        fresh.append(row)
+        if key is None:
+            fresh.append(row)
+        elif key in first_with:
+            _same_or_refuse(key, first_with[key], row)
+        else:
+            first_with[key] = row
+            fresh.append(row)
     written: set[uuid.UUID] = set()
-    for start in range(0, len(fresh), 1000):
-        chunk = fresh[start : start + 1000]
-        payload = "[" + ",".join(_row_json(row) for row in chunk) + "]"
-        written.update(connection.execute(_INSERT, {"rows": payload, "hold": hold}).scalars())
-    taken = [key for key, row in by_key.items() if row["id"] not in written]
-    if taken:
-        for found in connection.execute(_BY_KEY, {"keys": taken}):
-            mine = by_key[found.key]
-            stored = {"queue": found.queue, "task_name": found.task_name, "params": json.dumps(found.params)}
-            _same_or_refuse(found.key, stored, mine)
-            known[found.key] = Submitted(found.id, created=False)
+    stored: dict[str, uuid.UUID] = {}
+    left = fresh
+    while left:
+        for start in range(0, len(left), SUBMIT_ROWS):
+            payload = "[" + ",".join(_row_json(row) for row in left[start : start + SUBMIT_ROWS]) + "]"
+            written.update(connection.execute(_INSERT, {"rows": payload, "hold": hold}).scalars())
+        taken = [key for key, row in first_with.items() if row["id"] not in written and key not in stored]
+        for found in connection.execute(_BY_KEY, {"keys": taken}) if taken else ():
+            _same_or_refuse(
+                found.key,
+                {"queue": found.queue, "task_name": found.task_name, "params": json.dumps(found.params)},
+                first_with[found.key],
+            )
+            stored[found.key] = found.id
+        # A key whose task was pruned between the two statements is free again.
+        left = [first_with[key] for key in taken if key not in stored]
     if notify and written:
         for queue in {row["queue"] for row in fresh}:
             connection.execute(text("select pg_notify(:c, :p)"), {"c": WAKE_CHANNEL, "p": f"due {queue}"})
-    result = []
+    answers = []
     for row in rows:
         key = row["idempotency_key"]
-        if key in known:
-            result.append(known[key])
-        else:
-            first = row if key is None else by_key[key]
-            result.append(Submitted(first["id"], created=first is row))
-    return result
+        mine = row if key is None else first_with[key]
+        id_ = stored.get(key, mine["id"]) if key is not None else mine["id"]
+        answers.append(Submitted(id_, created=id_ == row["id"]))
+    return answers
 
 
 def _row_json(row: dict[str, Any]) -> str:
@@ -247,14 +265,12 @@ returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.b
 
 
 def claim(
-    database: Database, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID
+    connection: Connection, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID
 ) -> list[Claimed]:
     """Take what may run now, in the order of `ids`. Repeating it with the same token after a lost answer is safe."""
-    with database.statement() as connection:
-        rows = connection.execute(
-            _CLAIM, {"ids": list(ids), "queue": queue, "worker": worker, "token": token}
-        ).all()
-    return _in_order(ids, [_claimed(row, queue, token) for row in rows])
+    rows = connection.execute(_CLAIM, {"ids": list(ids), "queue": queue, "worker": worker, "token": token})
+    place = {id_: index for index, id_ in enumerate(ids)}
+    return sorted((_claimed(row, queue, token) for row in rows), key=lambda task: place[task.id])
 
 
 def _claimed(row: Any, queue: str, token: uuid.UUID, slot: float = 0.0) -> Claimed:
@@ -262,19 +278,6 @@ def _claimed(row: Any, queue: str, token: uuid.UUID, slot: float = 0.0) -> Claim
         row.id, token, queue, row.task_name, row.attempt, row.max_attempts, row.params,
         row.user_id, row.bot_id, row.chat, row.expires_at, slot,
     )  # fmt: skip
-
-
-def _in_order(ids: Iterable[uuid.UUID], claimed: list[Claimed]) -> list[Claimed]:
-    place = {id_: index for index, id_ in enumerate(ids)}
-    return sorted(claimed, key=lambda task: place[task.id])
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a message could not be claimed."""
-
-    id: uuid.UUID
-    why: str  #: no row, done, not due, expired, paused, limited, worker dead, exhausted
 
 
 _WHY = text("""
@@ -295,10 +298,33 @@ from unnest(cast(:ids as uuid[])) i(id) left join tasks t on t.id = i.id
 """)
 
 
-def why_refused(database: Database, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID) -> list[Refusal]:
-    with database.statement() as connection:
-        rows = connection.execute(_WHY, {"ids": list(ids), "queue": queue, "worker": worker})
-        return [Refusal(row.id, row.why) for row in rows]
+def why_refused(
+    connection: Connection, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID
+) -> dict[uuid.UUID, str]:
+    """no row, done, worker dead, wrong queue, expired, not due, paused, limited or exhausted, for each id."""
+    rows = connection.execute(_WHY, {"ids": list(ids), "queue": queue, "worker": worker})
+    return {row.id: row.why for row in rows}
+
+
+_STORE_LIMIT = text("""
+insert into limits (key, queue, task_name, step, max_running)
+values (:key, :queue, :task_name, :step * interval '1 second', :max_running)
+on conflict (key) do update set step = excluded.step, max_running = excluded.max_running, queue = excluded.queue
+where (limits.step, limits.max_running, limits.queue)
+      is distinct from (excluded.step, excluded.max_running, excluded.queue)
+""")
+
+
+def store_limits(connection: Connection, limits: Sequence[dict[str, object]], gone: Sequence[str]) -> None:
+    """The limits that this code declares, and the keys of which it knows that they have none any more."""
+    for limit in limits:
+        connection.execute(_STORE_LIMIT, limit)
+    connection.execute(text("delete from limits where key = any(:gone)"), {"gone": list(gone)})
+
+
+def has_limits(connection: Connection, queue: str) -> bool:
+    found = connection.execute(text("select exists (select from limits where queue = :q)"), {"q": queue})
+    return bool(found.scalar_one())
 
 
 _LOCK_LIMITS = text("select key from limits where queue = :queue order by key for update")
@@ -335,50 +361,6 @@ where id = any(cast(:ids as uuid[])) and token = :token
 """)
 
 
-@dataclass
-class LimitState:
-    """One limit as the claim sees it under its lock. `ahead`: seconds from now to its next free slot."""
-
-    key: str
-    task_name: str | None
-    step: float | None
-    ahead: float
-    max_running: int | None
-    running: int
-
-    def offer(self, horizon: float) -> float | None:
-        """Seconds until the next start that this limit allows within the horizon; None: not now."""
-        if self.max_running is not None and self.running >= self.max_running:
-            return None
-        slot = max(0.0, self.ahead) if self.step is not None else 0.0
-        return slot if slot <= horizon else None
-
-    def take(self, slot: float) -> None:
-        self.running += 1
-        if self.step is not None:
-            self.ahead = max(slot, self.ahead) + self.step
-
-
-def grant(
-    limits: Sequence[LimitState], candidates: Sequence[tuple[uuid.UUID, str]], horizon: float
-) -> list[tuple[uuid.UUID, float]]:
-    """Which of the candidates may start, and in how many seconds: every limit that applies must allow it."""
-    granted = []
-    for id_, name in candidates:
-        mine = [limit for limit in limits if limit.task_name in (None, name)]
-        slot = 0.0
-        for limit in mine:
-            offered = limit.offer(horizon)
-            if offered is None:
-                break
-            slot = max(slot, offered)
-        else:
-            for limit in mine:
-                limit.take(slot)
-            granted.append((id_, slot))
-    return granted
-
-
 @dataclass(frozen=True)
 class LimitedClaim:
     claimed: list[Claimed]
@@ -387,48 +369,48 @@ class LimitedClaim:
 
 
 def claim_limited(
-    database: Database,
+    connection: Connection,
     queue: str,
     ids: Sequence[uuid.UUID],
     worker: uuid.UUID,
     token: uuid.UUID,
     horizon: float,
 ) -> LimitedClaim:
-    """Claim as many as the queue's limits allow, over all processes: lock, count with a fresh snapshot, take."""
-    with database.transaction() as connection:
-        connection.execute(_LOCK_LIMITS, {"queue": queue})
-        already = connection.execute(_MINE, {"ids": list(ids), "token": token}).all()
-        limits = [
-            LimitState(r.key, r.task_name, r.step, r.ahead, r.max_running, r.running)
-            for r in connection.execute(_READ_LIMITS, {"queue": queue})
-        ]
-        candidates = [
-            (r.id, r.task_name)
-            for r in connection.execute(_CANDIDATES, {"ids": list(ids), "queue": queue, "worker": worker})
-        ]
-        granted = grant(limits, candidates, horizon)
-        claimed = [_claimed(row, queue, token) for row in already]
-        if granted:
-            rows = connection.execute(
-                _CLAIM_GRANTED,
-                {
-                    "ids": [id_ for id_, _ in granted],
-                    "slots": [slot for _, slot in granted],
-                    "worker": worker,
-                    "token": token,
-                },
-            ).all()
-            claimed += [_claimed(row, queue, token, row.slot) for row in rows]
-            paced = [limit for limit in limits if limit.step is not None]
-            if paced:
-                connection.execute(
-                    _MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]}
-                )
+    """Claim as many as the queue's limits allow, over all processes: lock, count with a fresh snapshot, take.
+
+    Within the caller's transaction, which must be READ COMMITTED.
+    """
+    connection.execute(_LOCK_LIMITS, {"queue": queue})
+    already = connection.execute(_MINE, {"ids": list(ids), "token": token}).all()
+    limits = [
+        LimitState(r.key, r.task_name, r.step, r.ahead, r.max_running, r.running)
+        for r in connection.execute(_READ_LIMITS, {"queue": queue})
+    ]
+    candidates = [
+        (r.id, r.task_name)
+        for r in connection.execute(_CANDIDATES, {"ids": list(ids), "queue": queue, "worker": worker})
+    ]
+    granted = grant(limits, candidates, horizon)
+    claimed = [_claimed(row, queue, token) for row in already]
+    if granted:
+        rows = connection.execute(
+            _CLAIM_GRANTED,
+            {
+                "ids": [id_ for id_, _ in granted],
+                "slots": [slot for _, slot in granted],
+                "worker": worker,
+                "token": token,
+            },
+        )
+        claimed += [_claimed(row, queue, token, row.slot) for row in rows]
+        paced = [limit for limit in limits if limit.step is not None]
+        if paced:
+            connection.execute(
+                _MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]}
+            )
     taken = {task.id for task in claimed}
     refused = [id_ for id_, _ in candidates if id_ not in taken]
-    waits = [max(0.0, x.ahead - horizon / 2) for x in limits if x.step is not None]
-    full = any(x.max_running is not None and x.running >= x.max_running for x in limits)
-    return LimitedClaim(claimed, refused, max([0.05 if full else 0.005, *waits]))
+    return LimitedClaim(claimed, refused, ask_again(limits, horizon))
 
 
 # ------------------------------------------------------------------------------------- outcomes of a run
@@ -569,6 +551,13 @@ def lock_owned(connection: Connection, run: Claimed) -> bool:
         {"id": run.id, "token": run.token},
     )
     return found.scalar() is not None
+
+
+def store_progress(connection: Connection, run: Claimed, facts: str) -> bool:
+    """False: the row is no longer this run's."""
+    statement = text("update tasks set progress = cast(:p as jsonb) where id = :id and token = :token")
+    done = connection.execute(statement, {"p": facts, "id": run.id, "token": run.token})
+    return done.rowcount == 1
 
 
 # ------------------------------------------------------------------------------- what people and loops do

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from chronos.engine import sends, tasks
 from chronos.engine.tasks import Claimed
@@ -82,11 +82,16 @@ class Context:
         self._runtime = runtime
         self.task = task
         self.completed = False
-        self.log = structlog.get_logger("chronos.actor").bind(
+        self._progressed = 0.0
+        self._connection: Connection | None = None
+
+    @cached_property
+    def log(self) -> Any:
+        """A logger whose lines carry the task's fields."""
+        task = self.task
+        return structlog.get_logger("chronos.actor").bind(
             task=str(task.id), queue=task.queue, actor=task.task_name, attempt=task.attempt
         )
-        self._progressed = 0.0
-        self._local = threading.local()
 
     def _persist(self, work: Any) -> Any:
         return self._runtime.database.persist(work)
@@ -101,21 +106,20 @@ class Context:
         with self._runtime.database.transaction() as connection:
             if not tasks.lock_owned(connection, self.task):
                 raise ClaimLost(f"task {self.task.id} is no longer this run's")
-            self._local.connection = connection
+            self._connection = connection
             try:
                 yield connection
             finally:
-                self._local.connection = None
+                self._connection = None
 
     def complete(self, result: Any = None) -> None:
         """Inside transaction(): the completion commits with your writes, or neither does."""
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
+        if self._connection is None:
             raise BadInput(
                 "ctx.complete() belongs inside `with ctx.transaction():`; elsewhere simply return the result"
             )
         payload = None if result is None else json.dumps(result, allow_nan=False, default=str)
-        tasks.finish(connection, [(self.task.id, self.task.token, payload)])
+        tasks.finish(self._connection, [(self.task.id, self.task.token, payload)])
         self.completed = True
 
     def intent(self, key: str, *, chat: int | None = None) -> Intent:
@@ -128,17 +132,14 @@ class Context:
         if now - self._progressed < PROGRESS_SECONDS and done != total:
             return
         self._progressed = now
+        facts = json.dumps({"done": done, "total": total, "note": note}).replace("\\u0000", "")
+        if self._connection is not None:
+            # The row is locked by our own transaction: another connection would wait for it for ever.
+            tasks.store_progress(self._connection, self.task, facts)
+            return
         with self._runtime.database.statement() as connection:
-            changed = connection.execute(
-                text("update tasks set progress = cast(:p as jsonb) where id = :id and token = :token"),
-                {
-                    "p": json.dumps({"done": done, "total": total, "note": note}),
-                    "id": self.task.id,
-                    "token": self.task.token,
-                },
-            ).rowcount
-        if changed == 0:
-            raise ClaimLost(f"task {self.task.id} is no longer this run's")
+            if not tasks.store_progress(connection, self.task, facts):
+                raise ClaimLost(f"task {self.task.id} is no longer this run's")
 
     def cancelled(self) -> bool:
         """Whether somebody wants this run to stop; raise Cancelled() then, at a good place."""

@@ -12,11 +12,9 @@ from dramatiq.common import iter_queue
 from dramatiq.middleware import Middleware
 from dramatiq.threading import raise_thread_exception
 
-from chronos import logs
 from chronos.engine import tasks
 from chronos.errors import HandBack
 from chronos.middleware.claim import ClaimedMessage
-from chronos.queues import POLICIES
 from chronos.runtime import EXIT_RESTART, Runtime
 
 log = structlog.get_logger("chronos.worker")
@@ -31,13 +29,10 @@ class RunWorker(Middleware):
 
     # -- start
 
-    def after_process_boot(self, broker: Any) -> None:
-        logs.set_up(self.runtime.settings)
-
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         self._worker = worker
         queues = sorted(worker.consumer_whitelist or broker.get_declared_queues())
-        self.runtime.boot(worker.worker_threads, queues, _limits(broker))
+        self.runtime.boot(worker.worker_threads, queues)
         threading.Thread(target=self._watch, name="hung runs", daemon=True).start()
 
     # -- which thread runs what, and since when
@@ -105,31 +100,3 @@ class RunWorker(Middleware):
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
         self._done.set()
         self.runtime.shut_down()
-
-
-def _limits(broker: Any) -> list[dict[str, object]]:
-    """The limits of the policies and of the actors that narrow them, as rows."""
-    rows: list[dict[str, object]] = [
-        {
-            "key": f"queue:{policy.name}",
-            "queue": policy.name,
-            "task_name": None,
-            "step": 1 / policy.rate if policy.rate else None,
-            "max_running": policy.concurrency,
-        }
-        for policy in POLICIES.values()
-        if policy.limited
-    ]
-    for actor in broker.actors.values():
-        rate, concurrency = actor.options.get("rate"), actor.options.get("concurrency")
-        if rate or concurrency:
-            rows.append(
-                {
-                    "key": f"actor:{actor.actor_name}",
-                    "queue": actor.queue_name,
-                    "task_name": actor.actor_name,
-                    "step": 1 / rate if rate else None,
-                    "max_running": concurrency,
-                }
-            )
-    return rows

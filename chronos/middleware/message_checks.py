@@ -18,8 +18,8 @@ class Unknown(Exception):
         self.task_id = task_id
 
 
-def check(broker: Any, body: bytes, most_bytes: int) -> tuple[Message[Any], TaskQueueMessage | None]:
-    """The message and its contract; None for a housekeeping tick. Anything else about it is an exception."""
+def check(broker: Any, body: bytes, most_bytes: int) -> tuple[Message[Any], uuid.UUID | None]:
+    """The message and the task that it wakes; None for a housekeeping tick. Anything else about it is an exception."""
     if len(body) > most_bytes:
         raise ValueError(f"{len(body):,} bytes, at most {most_bytes:,} are a wake-up")
     message: Message[Any] = Message.decode(body)
@@ -34,4 +34,4 @@ def check(broker: Any, body: bytes, most_bytes: int) -> tuple[Message[Any], Task
     contract = TaskQueueMessage.model_validate(message.kwargs)
     if actor is None:
         raise Unknown(contract.task_id, f"no actor {contract.task_name!r} in this worker")
-    return message, contract
+    return message, contract.task_id
