@@ -87,9 +87,7 @@ def actor(
         ("rate", wanted_rate, policy.rate),
     ):
         if value is not None and (value <= 0 or (most is not None and value > most)):
-            raise BadInput(
-                f"{what} {value} of an actor on {queue!r} must be above 0 and at most the queue's {most}"
-            )
+            raise BadInput(f"{what} {value} of an actor on {queue!r} must be above 0 and at most the queue's {most}")
 
     def declare(function: Callable[[P, Context], Any]) -> TaskActor[P]:
         call = async_to_sync(function) if inspect.iscoroutinefunction(function) else function
@@ -112,7 +110,6 @@ def actor(
         run.__name__ = declared_name
         run.__module__ = function.__module__
         declared = dramatiq.actor(
-            run,
             actor_name=declared_name,
             queue_name=queue,
             broker=broker(),
@@ -121,7 +118,7 @@ def actor(
             concurrency=concurrency,
             rate=wanted_rate,
             on_requeued=on_requeued,
-        )
+        )(run)
         return TaskActor(declared, queue, params)
 
     return declare

@@ -50,9 +50,7 @@ def prune(runtime: Runtime) -> dict[str, int]:
                 ).scalar()
             batches += 1
     with runtime.database.statement() as connection:
-        connection.execute(
-            text("delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'")
-        )
+        connection.execute(text("delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'"))
     return {"batches": batches}
 
 

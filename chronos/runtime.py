@@ -20,10 +20,10 @@ from chronos.engine import schema, tasks
 from chronos.engine.beat import Beat
 from chronos.engine.finisher import Ending, Finisher
 from chronos.engine.held import Held
-from chronos.engine.reaper import Reaper
-from chronos.engine.relay import Relay
 from chronos.engine.memory import MemoryTransport
 from chronos.engine.rabbitmq import RabbitTransport
+from chronos.engine.reaper import Reaper
+from chronos.engine.relay import Relay
 from chronos.engine.shortcut import ShortCut
 from chronos.engine.tasks import Claimed, NewTask, Submitted
 from chronos.engine.transports import Transport
@@ -143,9 +143,7 @@ class Runtime:
         reaper = Reaper(self.beat.id, self.beat.host, self.settings.lease)
         # What a crash on this host left is taken before the first claim, not a lease later.
         self.loops.persist(lambda: self._recover(reaper))
-        self.relay = Relay(
-            self.loops, self.transport.publisher(), self.held, reaper, self.beat.id, self.settings.lease
-        )
+        self.relay = Relay(self.loops, self.transport.publisher(), self.held, reaper, self.beat.id, self.settings.lease)
         self.beat.start()
         self.finisher.start()
         self.relay.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ def test_a_grant_never_exceeds_rate_or_concurrency(
     slots = [slot for _, slot in grant([limit], [(uuid.uuid4(), "a") for _ in range(wanted)], horizon)]
     assert len(slots) <= max(0, most - running)
     assert all(0 <= slot <= horizon for slot in slots)
-    assert all(later - earlier >= step * 0.999 for earlier, later in zip(slots, slots[1:], strict=False))
+    assert all(later - earlier >= step * 0.999 for earlier, later in pairwise(slots))
     assert not slots or slots[0] >= ahead
 
 

@@ -35,9 +35,8 @@ def _declare_tick(job: str, spec: str) -> Any:
     def tick_of_job() -> None:
         tick(job)
 
-    return dramatiq.actor(
-        tick_of_job, actor_name=f"tick_{job}", queue_name="system", broker=broker(), periodic=cron(spec)
-    )
+    declare = dramatiq.actor(actor_name=f"tick_{job}", queue_name="system", broker=broker(), periodic=cron(spec))
+    return declare(tick_of_job)
 
 
 TICKS = [_declare_tick(job, spec) for job, (spec, _) in JOBS.items()]

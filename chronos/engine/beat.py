@@ -53,9 +53,7 @@ def process_start(pid: int) -> str | None:
 
 
 class Beat(threading.Thread):
-    def __init__(
-        self, database: Database, held: Held, lease: float, name: str, on_dead: Callable[[str], None]
-    ) -> None:
+    def __init__(self, database: Database, held: Held, lease: float, name: str, on_dead: Callable[[str], None]) -> None:
         super().__init__(name="beat", daemon=True)
         self.id: uuid.UUID = uuid_utils.compat.uuid7()
         self.database = database
@@ -107,9 +105,7 @@ class Beat(threading.Thread):
         before = time.monotonic()
         with self.database.statement() as connection:
             alive = connection.execute(
-                text(
-                    "update workers set beat_at = clock_timestamp() where id = :id and not dead returning id"
-                ),
+                text("update workers set beat_at = clock_timestamp() where id = :id and not dead returning id"),
                 {"id": self.id},
             ).scalar()
             if alive is None:

@@ -81,16 +81,12 @@ class Finisher(threading.Thread):
             if ending.write is not None:
                 continue
             try:
-                result = (
-                    None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
-                )
+                result = None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
             except (TypeError, ValueError) as error:
                 self._write_one(ending, _impossible(ending.run, error))
                 continue
             if result is not None and "\\u0000" in result:
-                self._write_one(
-                    ending, _impossible(ending.run, ValueError("the result holds a NUL character"))
-                )
+                self._write_one(ending, _impossible(ending.run, ValueError("the result holds a NUL character")))
                 continue
             completions.append((ending, result))
         if completions:
@@ -115,9 +111,7 @@ class Finisher(threading.Thread):
                     self._complete([one])
             else:
                 ending = completions[0][0]
-                self._write_one(
-                    ending, _impossible(ending.run, ValueError("PostgreSQL cannot store the result"))
-                )
+                self._write_one(ending, _impossible(ending.run, ValueError("PostgreSQL cannot store the result")))
             return
         self.held.settled(ending.run for ending, _ in completions)
         for ending, _ in completions:

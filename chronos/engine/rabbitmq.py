@@ -1,4 +1,4 @@
-"""Wake-ups over RabbitMQ. Nothing here waits for a confirm: the row is the truth, and what got lost is published again."""
+"""Wake-ups over RabbitMQ. Nothing here waits for a confirm: the row is the truth, what got lost is published again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pika
@@ -77,7 +78,7 @@ class RabbitTransport:
                 method, _, body = channel.basic_get(xq_name(queue))
                 if method is None:
                     break
-                bodies.append(body)
+                bodies.append(body or b"")
                 tag = method.delivery_tag
             yield bodies
             if bodies:
@@ -99,9 +100,8 @@ class RabbitPublisher:
 
     def ready_count(self, queue: str) -> int:
         """Also the barrier behind what was published before: it fails if that was lost with the connection."""
-        return self._call(
-            queue, lambda channel: int(channel.queue_declare(queue, passive=True).method.message_count)
-        )
+        answer = self._call(queue, lambda channel: channel.queue_declare(queue, passive=True))
+        return int(answer.method.message_count)
 
     def publish(self, queue: str, wakeups: list[Wakeup]) -> None:
         self._call(queue, lambda channel: _write(channel, queue, [encode(queue, one) for one in wakeups]))
@@ -150,7 +150,7 @@ def _write(channel: Any, queue: str, bodies: list[bytes]) -> None:
     number = channel.channel_number
     method = pika.frame.Method(number, pika.spec.Basic.Publish(exchange="", routing_key=queue)).marshal()
     headers: dict[int, bytes] = {}
-    parts = []
+    parts: list[bytes] = []
     for body in bodies:
         size = len(body)
         if size not in headers:
@@ -203,7 +203,7 @@ class RabbitInbox:
 
     def give_back(self, tags: list[int]) -> None:
         for tag in tags:
-            self._guard(lambda tag=tag: self._channel.basic_nack(tag, requeue=True))
+            self._guard(partial(self._channel.basic_nack, tag, requeue=True))
 
     def set_prefetch(self, count: int) -> None:
         """Changed only by a factor of two or more: RabbitMQ takes it for new consumers only."""

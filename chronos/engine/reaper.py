@@ -33,9 +33,7 @@ class Reaper:
         if now - self._polled > self.lease / 2:
             self._seen.clear()
         rows = connection.execute(
-            text(
-                "select id, name, host, pid, process_start, beat_at from workers where not dead and id <> :me"
-            ),
+            text("select id, name, host, pid, process_start, beat_at from workers where not dead and id <> :me"),
             {"me": self.me},
         ).all()
         self._polled = now = time.monotonic()

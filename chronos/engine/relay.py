@@ -15,7 +15,6 @@ from typing import Any
 import psycopg
 import structlog
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from chronos.db import WAKE_CHANNEL, Database, is_passing, pauses
 from chronos.engine import tasks
@@ -30,26 +29,11 @@ WINDOW_SECONDS, SMALLEST_WINDOW, LARGEST_WINDOW = 0.5, 50, 2000
 IDLE_SECONDS = 0.5
 JUDGE_SECONDS = 1.0
 
-
-_MARK = text("""
-with c as materialized (select x.id from unnest(array[1,2,3,4,5,6,7,8,9]::smallint[]) p cross join lateral
-   (select id from tasks where queue = :queue and priority = p and status = 'pending'
-    and wake_at <= (select clock_timestamp()) order by wake_at limit :n for update skip locked) x limit :n)
-update tasks t set wake_at = clock_timestamp() + :lease * interval '1 second' from c where t.id = c.id
-returning t.id, t.task_name, t.user_id, t.priority, t.run_at
-""")
-_DUE = text("""
-select q.queue from unnest(cast(:queues as text[])) q(queue)
-where exists (select from tasks t where t.queue = q.queue and t.status = 'pending'
-              and t.priority between 1 and 9 and t.wake_at <= (select clock_timestamp()))
-  and not exists (select from queue_states s where s.queue = q.queue and s.paused_at is not null
-                  and (s.paused_until is null or s.paused_until > clock_timestamp()))
-""")
 _LEAD = text("""
 insert into leaders as l (role, worker) values ('relay', :me)
 on conflict (role) do update set worker = :me, since = clock_timestamp()
 where l.worker = :me or not exists (select from workers w where w.id = l.worker and not w.dead)
-returning l.since >= clock_timestamp() - interval '1 second' as fresh
+returning l.worker
 """)
 
 
@@ -69,12 +53,22 @@ class Window:
             rate = max(0.0, (was + self._published - ready) / max(1e-3, now - then))
             self.drain = rate if rate > self.drain else self.drain * 0.9 + rate * 0.1
         self._last, self._published = (now, ready), 0
+        return max(0, self.size - ready)
+
+    @property
+    def size(self) -> int:
         size = min(LARGEST_WINDOW, max(SMALLEST_WINDOW, int(self.drain * WINDOW_SECONDS)))
+        # Of a limited queue only what can start within a second.
         if self.policy.rate is not None:
             size = min(size, max(1, int(self.policy.rate)))
         if self.policy.concurrency is not None:
-            size = min(size, max(2, 2 * self.policy.concurrency))
-        return max(0, size - ready)
+            size = min(size, 2 * self.policy.concurrency)
+        return size
+
+    @property
+    def next_look(self) -> float:
+        """Seconds until a quarter of a full window has drained."""
+        return min(0.05, max(0.005, self.size / 4 / max(1.0, self.drain)))
 
     def published(self, count: int) -> None:
         self._published += count
@@ -82,93 +76,87 @@ class Window:
 
 class Relay(threading.Thread):
     def __init__(
-        self,
-        database: Database,
-        publisher: Publisher,
-        held: Held,
-        reaper: Reaper,
-        me: uuid.UUID,
-        lease: float,
+        self, database: Database, publisher: Publisher, held: Held, reaper: Reaper, me: uuid.UUID, lease: float
     ) -> None:
         super().__init__(name="relay", daemon=True)
         self.database, self.publisher, self.held = database, publisher, held
         self.reaper, self.me, self.lease = reaper, me, lease
-        self.leading = False
+        self.leading = not publisher.shared
         self._stopping = threading.Event()
         self._windows = {name: Window(policy) for name, policy in POLICIES.items()}
         self._judged = 0.0
+        #: What is marked as published may not be in the broker.
+        self._marks_doubtful = True
         self._listening: psycopg.Connection[Any] | None = None
 
     def run(self) -> None:
         failures = pauses()
         while not self._stopping.is_set():
             try:
-                busy = self.step()
+                wait = self.step()
                 failures = pauses()
-                if not busy:
-                    self._sleep(IDLE_SECONDS * (0.75 + random.random() / 2))
+                self._listen(wait)
             except Exception as error:
-                if not (isinstance(error, DBAPIError) and is_passing(error)):
+                # This loop is everybody's way back to work: whatever went wrong, it goes on.
+                if not is_passing(error):
                     log.warning("the relay stumbled", error=repr(error))
+                self._marks_doubtful = True
                 self._listening = None
                 self._stopping.wait(next(failures))
 
-    def step(self) -> bool:
-        """One round; whether there may be more to do at once."""
+    def step(self) -> float:
+        """One round; seconds until the next one is worth while."""
+        idle = IDLE_SECONDS * (0.75 + random.random() / 2)
         with self.database.statement() as connection:
             if time.monotonic() - self._judged >= min(JUDGE_SECONDS, self.lease / 4):
                 self._judged = time.monotonic()
                 self.reaper.judge(connection)
                 self._lead(connection)
-                if self.leading or not self.publisher.shared:
+                if self.leading:
                     self.reaper.sweep(connection)
                     tasks.expire(connection)
-            if not self.leading and self.publisher.shared:
-                return False
-            due = list(connection.execute(_DUE, {"queues": list(POLICIES)}).scalars())
-        return any([self._publish(queue) for queue in due])
+            if not self.leading:
+                return idle
+            if self._marks_doubtful and self.publisher.shared:
+                tasks.wake_marked(connection)
+            self._marks_doubtful = False
+            due = tasks.due_queues(connection)
+        return min([idle, *(self._publish(queue) for queue in due)])
 
     def _lead(self, connection: Connection) -> None:
+        """A row held by a living worker, so that a stopped process cannot keep it."""
         if not self.publisher.shared:
             return
-        fresh = connection.execute(_LEAD, {"me": self.me}).scalar()
-        was, self.leading = self.leading, fresh is not None
+        was, self.leading = self.leading, connection.execute(_LEAD, {"me": self.me}).scalar() is not None
         if self.leading and not was:
             log.info("relaying", worker=str(self.me))
-            # What the old leader had marked may never have been published.
-            connection.execute(
-                text(
-                    "update tasks set wake_at = run_at where status = 'pending' and queue = any(cast(:queues as text[]))"
-                    " and priority between 1 and 9 and wake_at > clock_timestamp() and run_at <= clock_timestamp()"
-                ),
-                {"queues": list(POLICIES)},
-            )
+            self._marks_doubtful = True
 
-    def _publish(self, queue: str) -> bool:
-        room = self._windows[queue].room(self.publisher.ready_count(queue))
+    def _publish(self, queue: str) -> float:
+        """Fill the queue's window; seconds until it may have room again."""
+        window = self._windows[queue]
+        room = window.room(self.publisher.ready_count(queue))
         if room == 0:
-            time.sleep(0.005)
-            return True
+            return window.next_look
         with self.database.statement() as connection:
-            rows = connection.execute(_MARK, {"queue": queue, "n": room, "lease": self.lease}).all()
-        if not rows:
-            return False
-        rows.sort(key=lambda row: (row.priority, row.run_at, row.id))
+            marked = tasks.mark_published(connection, queue, room, self.lease)
+        if not marked:
+            return IDLE_SECONDS
         try:
-            self.publisher.publish(queue, [(row.id, row.task_name, row.user_id) for row in rows])
+            self.publisher.publish(queue, marked)
         except Exception:
             with self.database.statement() as connection:
-                tasks.wake(connection, [row.id for row in rows])
+                tasks.wake(connection, [wakeup[0] for wakeup in marked])
             raise
-        self._windows[queue].published(len(rows))
-        return len(rows) == room
+        window.published(len(marked))
+        return window.next_look if len(marked) == room else IDLE_SECONDS
 
-    def _sleep(self, seconds: float) -> None:
+    def _listen(self, seconds: float) -> None:
         """Wait for a hint; a lost one costs no more than the idle time."""
         if self._listening is None or self._listening.closed:
             self._listening = self.database.connect()
             self._listening.autocommit = True
-            self._listening.execute(f"listen {WAKE_CHANNEL}")  # type: ignore[arg-type]
+            self._listening.execute(f"listen {WAKE_CHANNEL}")
             return
         for note in self._listening.notifies(timeout=seconds, stop_after=1):
             verb, _, what = note.payload.partition(" ")
@@ -180,3 +168,5 @@ class Relay(threading.Thread):
         if self.is_alive():
             self.join(3)
         self.publisher.close()
+        if self._listening is not None:
+            self._listening.close()

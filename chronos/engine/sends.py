@@ -54,9 +54,7 @@ def intend(connection: Connection, run: Claimed, key: str, chat: int | None) -> 
     raise Ambiguous(f"the effect {key!r} may have been made by an earlier run")
 
 
-def store(
-    connection: Connection, run: Claimed, key: str, state: str, result: Any, message_id: int | None
-) -> None:
+def store(connection: Connection, run: Claimed, key: str, state: str, result: Any, message_id: int | None) -> None:
     connection.execute(
         _STORE,
         {

@@ -51,9 +51,7 @@ class NewTask:
     def checked(self, max_payload_bytes: int) -> dict[str, Any]:
         policy = policy_of(self.queue)
         if not isinstance(self.params, dict):
-            raise BadInput(
-                f"params of {self.task_name} must be a JSON object, not {type(self.params).__name__}"
-            )
+            raise BadInput(f"params of {self.task_name} must be a JSON object, not {type(self.params).__name__}")
         try:
             payload = json.dumps(self.params, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -69,19 +67,13 @@ class NewTask:
             ("key", self.idempotency_key or ""),
         ):
             if "\x00" in value or "\\u0000" in value:
-                raise BadInput(
-                    f"{name} of {self.task_name!r} holds a NUL character, which PostgreSQL cannot store"
-                )
+                raise BadInput(f"{name} of {self.task_name!r} holds a NUL character, which PostgreSQL cannot store")
         try:
             payload.encode("utf-8")
         except UnicodeEncodeError:
-            raise BadInput(
-                f"params of {self.task_name} hold half a surrogate pair, which is no text"
-            ) from None
+            raise BadInput(f"params of {self.task_name} hold half a surrogate pair, which is no text") from None
         if not HIGHEST_PRIORITY <= self.priority <= LOWEST_PRIORITY:
-            raise BadInput(
-                f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}"
-            )
+            raise BadInput(f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}")
         for name, number in (("user_id", self.user_id), ("bot_id", self.bot_id), ("chat", self.chat)):
             if number is not None and not -(2**63) <= number < 2**63:
                 raise BadInput(f"{name} {number} of {self.task_name} is no 64-bit number")
@@ -181,9 +173,7 @@ def prepare(tasks: Sequence[NewTask], max_payload_bytes: int) -> list[Row]:
     return [task.checked(max_payload_bytes) for task in tasks]
 
 
-def submit(
-    connection: Connection, rows: Sequence[Row], *, hold: float = 0.0, notify: bool = True
-) -> list[Submitted]:
+def submit(connection: Connection, rows: Sequence[Row], *, hold: float = 0.0, notify: bool = True) -> list[Submitted]:
     """Write prepared rows in the caller's transaction; `hold` seconds keep the relay away from what the caller
     publishes itself. Repeating it with the same rows changes nothing.
     """
@@ -221,8 +211,9 @@ def submit(
     answers = []
     for row in rows:
         key = row["idempotency_key"]
-        mine = row if key is None else first_with[key]
-        id_ = stored.get(key, mine["id"]) if key is not None else mine["id"]
+        id_ = row["id"]
+        if key is not None:
+            id_ = stored[key] if key in stored else first_with[key]["id"]
         answers.append(Submitted(id_, created=id_ == row["id"]))
     return answers
 
@@ -230,9 +221,7 @@ def submit(
 def _row_json(row: dict[str, Any]) -> str:
     """The row as JSON, its params spliced in as they are: they have been serialised once already."""
     head = {name: value for name, value in row.items() if name != "params" and value is not None}
-    text_ = json.dumps(
-        head, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value)
-    )
+    text_ = json.dumps(head, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value))
     return f'{text_[:-1]}, "params": {row["params"]}}}'
 
 
@@ -405,9 +394,7 @@ def claim_limited(
         claimed += [_claimed(row, queue, token, row.slot) for row in rows]
         paced = [limit for limit in limits if limit.step is not None]
         if paced:
-            connection.execute(
-                _MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]}
-            )
+            connection.execute(_MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]})
     taken = {task.id for task in claimed}
     refused = [id_ for id_, _ in candidates if id_ not in taken]
     return LimitedClaim(claimed, refused, ask_again(limits, horizon))
@@ -476,9 +463,7 @@ def _release(
 
 def retry(connection: Connection, run: Claimed, wait: float, error: dict[str, str | None]) -> str | None:
     """Pending again after a backoff. None: the row was no longer this run's."""
-    return _release(
-        connection, run, "retry", wait=wait, give_back=False, detail=error["message"] or "", error=error
-    )
+    return _release(connection, run, "retry", wait=wait, give_back=False, detail=error["message"] or "", error=error)
 
 
 def later(connection: Connection, run: Claimed, wait: float, why: str) -> str | None:
@@ -515,9 +500,7 @@ select status from moved
 """)
 
 
-def _end(
-    connection: Connection, run: Claimed, status: TaskStatus, error: dict[str, str | None]
-) -> str | None:
+def _end(connection: Connection, run: Claimed, status: TaskStatus, error: dict[str, str | None]) -> str | None:
     return connection.execute(
         _END,
         {
@@ -708,6 +691,53 @@ select id, status from moved
 def refuse(connection: Connection, ids: Sequence[uuid.UUID], why: str, minutes: float) -> None:
     """No worker here knows the actor or version: wait for one that does, then the dead letters."""
     connection.execute(_REFUSE, {"ids": list(ids), "why": why, "minutes": minutes})
+
+
+_PRIORITIES = f"unnest(array{list(range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1))}::smallint[]) p"
+_NOT_PAUSED = """not exists (select from queue_states s where s.queue = {queue} and s.paused_at is not null
+                  and (s.paused_until is null or s.paused_until > clock_timestamp()))"""
+
+# One index range per priority: a range over all of them would read every task that waits for tomorrow.
+_DUE = text(f"""
+select q.queue from unnest(cast(:queues as text[])) q(queue)
+where exists (select from {_PRIORITIES} where exists (
+        select from tasks t where t.queue = q.queue and t.status = 'pending' and t.priority = p
+          and t.wake_at <= (select clock_timestamp())))
+  and {_NOT_PAUSED.format(queue="q.queue")}
+""")
+_MARK = text(f"""
+with c as materialized (select x.id from {_PRIORITIES} cross join lateral
+   (select id from tasks where queue = :queue and priority = p and status = 'pending'
+    and wake_at <= (select clock_timestamp()) order by wake_at limit :n for update skip locked) x limit :n)
+update tasks t set wake_at = clock_timestamp() + :lease * interval '1 second' from c where t.id = c.id
+returning t.id, t.task_name, t.user_id, t.priority, t.run_at
+""")
+_WAKE_MARKED = text(f"""
+update tasks t set wake_at = t.run_at from {_PRIORITIES}, unnest(cast(:queues as text[])) q(queue)
+where t.queue = q.queue and t.priority = p and t.status = 'pending' and t.run_at <= clock_timestamp()
+  and t.wake_at between (select clock_timestamp()) and (select clock_timestamp()) + interval '1 hour'
+""")
+
+
+def due_queues(connection: Connection) -> list[str]:
+    """Queues that are not paused and have something to publish."""
+    return list(connection.execute(_DUE, {"queues": list(POLICIES)}).scalars())
+
+
+def mark_published(
+    connection: Connection, queue: str, most: int, lease: float
+) -> list[tuple[uuid.UUID, str, int | None]]:
+    """Due tasks, the first to run first; nobody publishes them again before a lease has passed."""
+    rows = sorted(
+        connection.execute(_MARK, {"queue": queue, "n": most, "lease": lease}),
+        key=lambda row: (row.priority, row.run_at, row.id),
+    )
+    return [(row.id, row.task_name, row.user_id) for row in rows]
+
+
+def wake_marked(connection: Connection) -> None:
+    """Publish again whatever is marked as published and was not claimed: its messages may never have arrived."""
+    connection.execute(_WAKE_MARKED, {"queues": list(POLICIES)})
 
 
 def wake(connection: Connection, ids: Sequence[uuid.UUID], wait: float = 0.0) -> None:

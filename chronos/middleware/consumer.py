@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -47,9 +48,7 @@ Waiting = tuple[int, Message[Any], uuid.UUID]
 
 
 class ClaimingConsumer(Consumer):
-    def __init__(
-        self, runtime: Runtime, broker: Any, limits: LimitQueues, queue: str, timeout_ms: int
-    ) -> None:
+    def __init__(self, runtime: Runtime, broker: Any, limits: LimitQueues, queue: str, timeout_ms: int) -> None:
         self.runtime, self.broker, self.limits, self.queue = runtime, broker, limits, queue
         self.held = runtime.held
         self.timeout = timeout_ms / 1000
@@ -160,9 +159,9 @@ class ClaimingConsumer(Consumer):
                 self._ready.append(TickMessage(message))
             else:
                 self._waiting.append((tag, message, task_id))
+        minutes = self.runtime.settings.unknown_actor_minutes
         for why, ids in unknown.items():
-            minutes = self.runtime.settings.unknown_actor_minutes
-            self._persist(lambda ids=ids, why=why: self._write(tasks.refuse, ids, why, minutes))
+            self._persist(partial(self._write, tasks.refuse, ids, why, minutes))
 
     def _write(self, verb: Callable[..., Any], *arguments: Any) -> Any:
         with self.runtime.loops.statement() as connection:

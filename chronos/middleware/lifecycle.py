@@ -42,9 +42,7 @@ class RunWorker(Middleware):
             limit = broker.actors[message.actor_name].options["time_limit"] / 1000
             self._running[threading.get_ident()] = (message, time.monotonic(), limit)
 
-    def after_process_message(
-        self, broker: Any, message: Any, *, result: Any = None, exception: Any = None
-    ) -> None:
+    def after_process_message(self, broker: Any, message: Any, *, result: Any = None, exception: Any = None) -> None:
         self._running.pop(threading.get_ident(), None)
 
     def after_skip_message(self, broker: Any, message: Any) -> None:
@@ -55,9 +53,7 @@ class RunWorker(Middleware):
         while not self._done.wait(1.0):
             for message, since, limit in list(self._running.values()):
                 if time.monotonic() - since > limit + self.runtime.settings.hung_seconds:
-                    log.error(
-                        "a run hangs: this process ends", task=str(message.run.id), actor=message.actor_name
-                    )
+                    log.error("a run hangs: this process ends", task=str(message.run.id), actor=message.actor_name)
                     self._stop_claiming()
                     if self.runtime.finisher is not None:
                         self.runtime.finisher.stop(5)

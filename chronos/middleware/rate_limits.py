@@ -42,9 +42,7 @@ class LimitQueues(Middleware):
         self.runtime.loops.persist(write)
         self._limited = {str(limit["queue"]) for limit in limits}
 
-    def claim(
-        self, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID
-    ) -> LimitedClaim:
+    def claim(self, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID) -> LimitedClaim:
         """Claim what may start now. `refused` is pending and due, only a limit says no."""
         if queue not in self._limited:
             with self.runtime.loops.statement() as connection:
@@ -69,8 +67,7 @@ class LimitQueues(Middleware):
 def declared_limits(broker: Any) -> list[dict[str, object]]:
     """The limits of the policies and of the actors that narrow them, as rows."""
     found = [
-        (f"queue:{policy.name}", policy.name, None, policy.rate, policy.concurrency)
-        for policy in POLICIES.values()
+        (f"queue:{policy.name}", policy.name, None, policy.rate, policy.concurrency) for policy in POLICIES.values()
     ]
     found += [
         (f"actor:{actor.actor_name}", actor.queue_name, actor.actor_name, actor.options.get("rate"),

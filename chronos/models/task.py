@@ -24,7 +24,7 @@ class TaskQueueMessage(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=False)
 
-    version: Literal[1] = MESSAGE_VERSION
+    version: Literal[1] = 1
     task_id: uuid.UUID
     user_id: int | None = None
     task_name: str
