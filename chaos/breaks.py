@@ -1,0 +1,84 @@
+"""Breaks a worker on purpose, so that a check is seen failing; the product itself has no switch for this.
+
+Loaded into worker processes through CHRONOS_ACTORS when CHAOS_BREAK names one of BREAKS. What is to be
+broken must exist: after a change of the engine a break that no longer fits ends the worker at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import text
+
+
+def _replace(owner: Any, name: str, broken: Any) -> None:
+    if not hasattr(owner, name):
+        raise SystemExit(f"chaos: {owner.__name__} has no {name}: this break no longer fits the engine")
+    setattr(owner, name, broken)
+
+
+def _without(owner: Any, name: str, guard: str) -> None:
+    """Take a guard out of a statement."""
+    statement = str(getattr(owner, name, ""))
+    if guard not in statement:
+        raise SystemExit(
+            f"chaos: {owner.__name__}.{name} has no {guard!r}: this break no longer fits the engine"
+        )
+    setattr(owner, name, text(statement.replace(guard, "")))
+
+
+def reaper() -> None:
+    """Nobody takes the tasks of dead workers."""
+    from chronos.engine.reaper import Reaper
+
+    _replace(Reaper, "sweep", lambda self, connection: [])
+
+
+def token() -> None:
+    """Whoever once ran a task may still write to it."""
+    from chronos.engine import sends, tasks
+
+    _without(tasks, "_FINISH", "and t.token = d.token")
+    _without(tasks, "_RELEASE", "and t.token = :token")
+    _without(tasks, "_END", "and t.token = :token")
+    _without(sends, "_OWNED", "and token = :token")
+
+
+def lease() -> None:
+    """A worker sends no beat after its first, and never doubts that it is alive."""
+    from chronos.engine.beat import Beat
+
+    _replace(Beat, "beat", lambda self: None)
+    _replace(Beat, "stale", False)
+
+
+def intent() -> None:
+    """An effect is made without its intent being committed before."""
+    from chronos.middleware.context import Intent
+
+    _replace(Intent, "__enter__", lambda self: self)
+    _replace(Intent, "__exit__", lambda self, kind, error, trace: None)
+
+
+def limit() -> None:
+    """Claims count what runs without waiting for each other."""
+    from chronos.engine import tasks
+
+    _without(tasks, "_LOCK_LIMITS", "for update")
+
+
+def hoard() -> None:
+    """A process claims whatever it can get, and keeps it waiting in front of its threads."""
+    from chronos.engine.held import Held
+
+    _replace(Held, "ahead", lambda self, queue: 256)
+
+
+BREAKS: dict[str, Callable[[], None]] = {
+    break_.__name__: break_ for break_ in (reaper, token, lease, intent, limit, hoard)
+}
+
+if wanted := os.environ.get("CHAOS_BREAK"):
+    BREAKS[wanted]()
