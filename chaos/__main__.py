@@ -1,8 +1,8 @@
 """`make chaos`: every check, or those of ONLY=name,name; a table, one JSON line, exit code 1 if any failed.
 
 SEED=n replays a run's victims and moments (the seed is printed). LATENCY_MS=n puts a network of n ms each
-way between the workers and their servers. BREAK=name breaks the workers on purpose (chaos/breaks.py): a
-check must notice.
+way between the workers and their servers. BREAK=name,name breaks the workers on purpose (chaos/breaks.py):
+a check must notice.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _chosen(words: list[str]) -> list[str]:
 
 def _break() -> str:
     wanted = os.environ.get("BREAK", "")
-    if wanted and wanted not in BREAKS:
-        raise SystemExit(f"chaos: no break {wanted}; there are {', '.join(BREAKS)}")
+    if unknown := [name for name in wanted.split(",") if name and name not in BREAKS]:
+        raise SystemExit(f"chaos: no break {', '.join(unknown)}; there are {', '.join(BREAKS)}")
     return wanted
 
 

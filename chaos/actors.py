@@ -1,4 +1,4 @@
-"""What the workers of a chaos run do: one actor whose effects are made at the judge's server.
+"""What the workers of a chaos run do: one actor whose effect is made at the judge's server or in a table.
 
 CHAOS_QUEUE and CHAOS_CONCURRENCY say where it is declared and with which limit. A worker ends with the run
 that started it, however that ends.
@@ -10,8 +10,10 @@ import http.client
 import os
 import threading
 import time
+from typing import Literal
 
 import psutil
+from sqlalchemy import text
 
 from chronos.actor import actor
 from chronos.middleware.context import Context
@@ -27,7 +29,7 @@ class Work(Params):
     before: float = 0.0  #: seconds of work before the effect
     seconds: float = 0.0  #: how long the effect takes
     after: float = 0.0  #: seconds of work after it
-    once: bool = True  #: made through an intent
+    kind: Literal["plain", "intent", "transaction"] = "intent"  #: how the effect is made
 
 
 def _make_effect(params: Work) -> None:
@@ -42,12 +44,17 @@ def _make_effect(params: Work) -> None:
 def _work(params: Work, ctx: Context) -> None:
     if params.before:
         time.sleep(params.before)
-    if params.once:
-        with ctx.intent("effect") as effect:
-            if effect.needed:
-                _make_effect(params)
-    else:
-        _make_effect(params)
+    match params.kind:
+        case "plain":
+            _make_effect(params)
+        case "intent":
+            with ctx.intent("effect") as effect:
+                if effect.needed:
+                    _make_effect(params)
+        case "transaction":
+            with ctx.transaction() as connection:
+                connection.execute(text("insert into effects (key) values (:key)"), {"key": params.key})
+                ctx.complete()
     if params.after:
         time.sleep(params.after)
 

@@ -1,7 +1,8 @@
 """Breaks a worker on purpose, so that a check is seen failing; the product itself has no switch for this.
 
-Loaded into worker processes through CHRONOS_ACTORS when CHAOS_BREAK names one of BREAKS. What is to be
-broken must exist: after a change of the engine a break that no longer fits ends the worker at once.
+Loaded into worker processes through CHRONOS_ACTORS when CHAOS_BREAK names some of BREAKS, comma-separated.
+What is to be broken must exist: after a change of the engine a break that no longer fits ends the worker at
+once.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def token() -> None:
     _without(tasks, "_RELEASE", "and t.token = :token")
     _without(tasks, "_END", "and t.token = :token")
     _without(sends, "_OWNED", "and token = :token")
+    _replace(tasks, "lock_owned", lambda connection, run: True)
 
 
 def lease() -> None:
@@ -55,11 +57,21 @@ def lease() -> None:
 
 
 def intent() -> None:
-    """An effect is made without its intent being committed before."""
+    """The intent is committed with the result, after the effect: what a crash in between did is forgotten."""
+    from chronos.engine import sends
     from chronos.middleware.context import Intent
 
-    _replace(Intent, "__enter__", lambda self: self)
-    _replace(Intent, "__exit__", lambda self, kind, error, trace: None)
+    def begin(self: Any) -> sends.Stored | None:
+        with self._context._runtime.database.engine.connect() as connection:
+            return sends.intend(connection, self._context.task, self._key, self._chat)
+
+    def store(self: Any, state: str) -> None:
+        with self._context._runtime.database.transaction() as connection:
+            sends.intend(connection, self._context.task, self._key, self._chat)
+            sends.store(connection, self._context.task, self._key, state, self.result, self.message_id)
+
+    _replace(Intent, "_begin", begin)
+    _replace(Intent, "_store", store)
 
 
 def limit() -> None:
@@ -80,5 +92,5 @@ BREAKS: dict[str, Callable[[], None]] = {
     break_.__name__: break_ for break_ in (reaper, token, lease, intent, limit, hoard)
 }
 
-if wanted := os.environ.get("CHAOS_BREAK"):
+for wanted in filter(None, os.environ.get("CHAOS_BREAK", "").split(",")):
     BREAKS[wanted]()

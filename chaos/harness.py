@@ -24,7 +24,7 @@ import psycopg
 from dramatiq.common import xq_name
 from sqlalchemy import text
 
-from chaos.effects import EffectServer
+from chaos.effects import EffectServer, times_made
 from chaos.latency import Network
 from chaos.verdicts import Row, Verdict, compare
 from chronos.config import Settings
@@ -93,6 +93,7 @@ class Chaos:
         )
         try:
             schema.upgrade(stage.runtime.database)
+            stage.sql("create table effects (key text not null)")
             yield stage
         finally:
             stage.close()
@@ -162,7 +163,7 @@ class Stage:
 
     # -- the front door
 
-    def submit(self, count: int, *, one_by_one: bool = False, once: bool = True, **work: float) -> None:
+    def submit(self, count: int, *, kind: str = "intent", one_by_one: bool = False, **work: float) -> None:
         """Accept so many tasks with the given work each. One by one: each is published at once."""
         first = len(self.accepted)
         keys = [str(first + number) for number in range(count)]
@@ -171,7 +172,7 @@ class Stage:
             batch = keys[start : start + (1 if one_by_one else BATCH)]
             self.runtime.submit(
                 *[
-                    NewTask(self.queue, "work", {"server": server, "key": key, "once": once, **work})
+                    NewTask(self.queue, "work", {"server": server, "key": key, "kind": kind, **work})
                     for key in batch
                 ]
             )
@@ -179,7 +180,8 @@ class Stage:
 
     def sql(self, statement: str, **values: Any) -> list[Any]:
         with self.runtime.database.statement() as connection:
-            return list(connection.execute(text(statement), values).all())
+            found = connection.execute(text(statement), values)
+            return list(found.all()) if found.returns_rows else []
 
     def left(self) -> int:
         """Accepted tasks that are not final."""
@@ -238,6 +240,19 @@ class Stage:
     def living(self) -> list[Worker]:
         return [worker for worker in self.workers if not worker.ended and worker.process.poll() is None]
 
+    def freeze(self, worker: Worker) -> None:
+        worker.signal(signal.SIGSTOP)
+
+    def thaw(self, worker: Worker) -> int | None:
+        """Let it go on; the exit code with which it then ended itself, None: it did not."""
+        worker.ended = True
+        worker.signal(signal.SIGCONT)
+        try:
+            return worker.process.wait(10)
+        except subprocess.TimeoutExpired:
+            worker.ended = False
+            return None
+
     def kill(self, worker: Worker) -> None:
         worker.ended = True
         worker.signal(signal.SIGKILL)
@@ -282,14 +297,15 @@ class Stage:
                 self.chaos.say(f"{left:,} tasks left, and no hope for them: given up")
                 return False
             self.replace_fallen()
-            if now >= next_kill and randomness is not None and every is not None:
+            moving = now - last_change < 2 * LEASE
+            if now >= next_kill and moving and randomness is not None and every is not None:
                 victims = self.running() if only_running else self.ready()
                 if victims:
                     victim = randomness.choice(victims)
                     self.kill(victim)
                     self.spawn()
                     # A random phase, so that kills meet the work at every point of it.
-                    next_kill += every * randomness.uniform(0.9, 1.1)
+                    next_kill = now + every * randomness.uniform(0.9, 1.1)
                     self.chaos.say(f"{now - began:5.1f} s  killed {victim.name}, {left:,} tasks left")
                     told = now
             if now - told >= 5:
@@ -302,15 +318,17 @@ class Stage:
     # -- the end
 
     def judge(self) -> None:
-        """Compare what was accepted with the tables and with the judge's log, into the verdict."""
+        """Compare what was accepted with the tables and with the effects that were made, into the verdict."""
         rows = [
             Row(*row)
             for row in self.sql(
-                "select t.params ->> 'key', (t.params ->> 'once')::bool, t.status, s.state from tasks t"
+                "select t.params ->> 'key', t.params ->> 'kind', t.status, s.state from tasks t"
                 " left join sends s on s.task_id = t.id"
             )
         ]
-        counts, remarks = compare(self.accepted, rows, self.effects.log())
+        made = times_made(self.effects.log())
+        made.update(row[0] for row in self.sql("select key from effects"))
+        counts, remarks = compare(self.accepted, rows, made)
         self.verdict.count(counts, remarks)
 
     def close(self) -> None:

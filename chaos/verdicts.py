@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-
-from chaos.effects import Effect, times_made
 
 
 @dataclass
@@ -58,15 +56,17 @@ class Row:
     """One accepted task at the end of the run."""
 
     key: str
-    once: bool  #: its effect was to be made through an intent
+    kind: str  #: how its effect was to be made: plain, intent, transaction
     status: str
     send: str | None  #: state of its send; None: there is none
 
 
-def compare(accepted: Iterable[str], rows: Iterable[Row], log: list[Effect]) -> tuple[Counts, list[str]]:
-    """What was accepted, what the tables say and what the judge saw; the first disagreements in words."""
+def compare(
+    accepted: Iterable[str], rows: Iterable[Row], times_made: Mapping[str, int]
+) -> tuple[Counts, list[str]]:
+    """Accepted tasks against their rows and their effects; the first disagreements in words."""
     by_key = {row.key: row for row in rows}
-    made = times_made(log)
+    made = dict(times_made)
     found = Counts()
     remarks = []
     for key in accepted:
@@ -92,7 +92,7 @@ def _outcome(row: Row | None, times_made: int) -> Literal["done", "lost", "unkno
             return "lost"
         case Row(status="completed") if times_made == 0:
             return "lost"
-        case Row(status="completed", once=False) | Row(status="completed", send="sent"):
+        case Row(status="completed", kind="plain" | "transaction") | Row(status="completed", send="sent"):
             return "done"
         case Row(status="unknown", send="unknown"):
             return "unknown"

@@ -32,7 +32,7 @@ def run(
     for limit in limits:
         with chaos.stage(verdict, threads=threads, concurrency=limit) as stage:
             stage.start(processes)
-            stage.submit(int(limit * calm / TASK), seconds=TASK, once=False)
+            stage.submit(int(limit * calm / TASK), seconds=TASK, kind="plain")
             stage.wait_until_final(calm * 3 + 10)
             quiet = stage.effects.log()
             used = _used(quiet, limit)

@@ -24,7 +24,7 @@ ALLOWED = 1.2
 def run(chaos: Chaos) -> Verdict:
     verdict = Verdict("hoarding")
     with chaos.stage(verdict, threads=THREADS) as stage:
-        stage.submit(TASKS, one_by_one=True, seconds=TASK, once=False)
+        stage.submit(TASKS, one_by_one=True, seconds=TASK, kind="plain")
         first = stage.spawn()
         time.sleep(LATER)
         second = stage.spawn()

@@ -25,7 +25,7 @@ def run(chaos: Chaos, seconds: float = 20.0, processes: int = 3, threads: int = 
     assert rate is not None
     with chaos.stage(verdict, threads=threads, queue=QUEUE) as stage:
         stage.start(processes)
-        stage.submit(int(rate * seconds) + 1, seconds=0.01, once=False)
+        stage.submit(int(rate * seconds) + 1, seconds=0.01, kind="plain")
         stage.wait_until_final(seconds * 2 + 10)
         stage.judge()
         started = sorted(
