@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from chaos import checks
 from chaos.breaks import BREAKS
 from chaos.harness import Chaos, HarnessError
-from chaos.verdicts import Counts, Verdict
+from chaos.verdicts import Counts, Verdict, shortened
 from private_services import PrivatePostgres, PrivateRabbitMQ, ServiceError
 
 
@@ -90,7 +90,7 @@ def _report(verdicts: list[Verdict], seed: int, broker: str) -> None:
         )
         for number, figure in enumerate(verdict.figures or [""]):
             print(f"{head if number == 0 else '':{len(head)}}  {figure}")
-        for failure in verdict.failures:
+        for failure in shortened(verdict.failures, 12):
             print(f"{'':12} {failure}")
     print(
         json.dumps(

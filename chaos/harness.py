@@ -265,10 +265,7 @@ class Stage:
             if not worker.ended and (code := worker.process.poll()) is not None:
                 worker.ended = True
                 self.verdict.counts.unexpected += 1
-                said = [line for line in worker.log.read_text(errors="replace").splitlines() if line.strip()]
-                self.verdict.failures.append(
-                    f"{worker.name} ended by itself with {code}: {said[-1] if said else ''}"
-                )
+                self.verdict.failures.append(f"{worker.name} ended by itself with {code}")
                 self.spawn()
 
     # -- waiting

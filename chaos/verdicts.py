@@ -45,10 +45,8 @@ class Verdict:
     def count(self, found: Counts, remarks: Iterable[str] = ()) -> None:
         """Nothing lost, doubled or unexpected is ever allowed; what is unknown is each check's own matter."""
         self.counts.add(found)
-        for name in ("lost", "doubled", "unexpected"):
-            if number := getattr(found, name):
-                self.failures.append(f"{number} {name}")
-        self.failures.extend(remarks)
+        wrong = [f"{getattr(found, name)} {name}" for name in ("lost", "doubled", "unexpected")]
+        self.failures[:0] = [words for words in wrong if not words.startswith("0 ")] + list(remarks)
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,11 @@ def compare(
     for key, times in made.items():
         found.unexpected += times
         remarks.append(f"effect {key}: made {times} times, never asked for")
-    if len(remarks) > 5:
-        remarks[5:] = [f"and {len(remarks) - 5} more like these"]
-    return found, remarks
+    return found, shortened(remarks)
+
+
+def shortened(lines: list[str], most: int = 5) -> list[str]:
+    return lines if len(lines) <= most else [*lines[:most], f"and {len(lines) - most} more"]
 
 
 def _outcome(row: Row | None, times_made: int) -> Literal["done", "lost", "unknown", "unexpected"]:
