@@ -1,8 +1,7 @@
 """`make chaos`: every check, or those of ONLY=name,name; a table, one JSON line, exit code 1 if any failed.
 
-SEED=n replays a run's victims and moments (the seed is printed). LATENCY_MS=n puts a network of n ms each
-way between the workers and their servers. BREAK=name,name breaks the workers on purpose (chaos/breaks.py):
-a check must notice.
+SEED=n replays a run's victims and moments (the seed is printed). LATENCY_MS=n puts a network of n ms each way between
+the workers and their servers. BREAK=name,name breaks the workers on purpose (chaos/breaks.py): a check must notice.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ def main() -> int:
     seed = int(os.environ.get("SEED") or random.randrange(1_000_000))
     latency = float(os.environ.get("LATENCY_MS") or 0)
     folder = Path(tempfile.mkdtemp(prefix="chronos-chaos-"))
-    print(
-        f"seed {seed}, latency {latency:g} ms each way{', broken: ' + broken if broken else ''}", flush=True
-    )
+    print(f"seed {seed}, latency {latency:g} ms each way{', broken: ' + broken if broken else ''}", flush=True)
     verdicts = []
     try:
         with (
@@ -78,9 +75,7 @@ def main() -> int:
 
 def _report(verdicts: list[Verdict], seed: int, broker: str) -> None:
     total = Counts()
-    print(
-        f"\n{'check':12} {'result':7} {'lost':>5} {'doubled':>8} {'unexpected':>11} {'unknown':>8}  figures"
-    )
+    print(f"\n{'check':12} {'result':7} {'lost':>5} {'doubled':>8} {'unexpected':>11} {'unknown':>8}  figures")
     for verdict in verdicts:
         counts = verdict.counts
         total.add(counts)

@@ -1,7 +1,7 @@
 """What the workers of a chaos run do: one actor whose effect is made at the judge's server or in a table.
 
-CHAOS_QUEUE and CHAOS_CONCURRENCY say where it is declared and with which limit. A worker ends with the run
-that started it, however that ends.
+CHAOS_QUEUE and CHAOS_CONCURRENCY say where it is declared and with which limit. A worker ends with the run that
+started it, however that ends.
 """
 
 from __future__ import annotations

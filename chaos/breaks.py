@@ -1,8 +1,7 @@
 """Breaks a worker on purpose, so that a check is seen failing; the product itself has no switch for this.
 
-Loaded into worker processes through CHRONOS_ACTORS when CHAOS_BREAK names some of BREAKS, comma-separated.
-What is to be broken must exist: after a change of the engine a break that no longer fits ends the worker at
-once.
+Loaded into worker processes through CHRONOS_ACTORS when CHAOS_BREAK names some of BREAKS, comma-separated. What is to
+be broken must exist: after a change of the engine a break that no longer fits ends the worker at once.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ def _without(owner: Any, name: str, guard: str) -> None:
     """Take a guard out of a statement."""
     statement = str(getattr(owner, name, ""))
     if guard not in statement:
-        raise SystemExit(
-            f"chaos: {owner.__name__}.{name} has no {guard!r}: this break no longer fits the engine"
-        )
+        raise SystemExit(f"chaos: {owner.__name__}.{name} has no {guard!r}: this break no longer fits the engine")
     setattr(owner, name, text(statement.replace(guard, "")))
 
 

@@ -1,8 +1,7 @@
 """The judge: a small HTTP server, a process of its own, that logs every effect at the moment it is made.
 
-An effect counts from the moment that its request has been read, whether or not the caller lives to see the
-answer. The answer is held back for as long as the effect is said to take; how many are held at once is
-counted.
+An effect counts from the moment that its request has been read, whether or not the caller lives to see the answer.
+The answer is held back for as long as the effect is said to take; how many are held at once is counted.
 """
 
 from __future__ import annotations
@@ -87,9 +86,7 @@ class _Server:
                 body = b"{}"
             else:
                 body = json.dumps(self._effects).encode()
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-            )
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             pass  # a caller that was killed

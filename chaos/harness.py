@@ -1,7 +1,6 @@
 """One stage per experiment: an empty database, empty queues, a judge, and worker processes to be killed.
 
-A worker is a real `dramatiq chronos.actors`: one master with one process, in a process group that is killed
-as one.
+A worker is a real `dramatiq chronos.actors`: one master with one process, in a process group that is killed as one.
 """
 
 from __future__ import annotations
@@ -145,9 +144,7 @@ class Stage:
         self.workers: list[Worker] = []
         self.kills = 0
         # The front door has the servers beside it: only the workers are behind the network.
-        self.runtime = Runtime(
-            Settings(database_url=database_url, amqp_url=chaos.amqp_url, lease_seconds=LEASE)
-        )
+        self.runtime = Runtime(Settings(database_url=database_url, amqp_url=chaos.amqp_url, lease_seconds=LEASE))
         self._environment = {
             **os.environ,
             "CHRONOS_DATABASE_URL": chaos.network.through(database_url),
@@ -163,18 +160,15 @@ class Stage:
 
     # -- the front door
 
-    def submit(self, count: int, *, kind: str = "intent", one_by_one: bool = False, **work: float) -> None:
-        """Accept so many tasks with the given work each. One by one: each is published at once."""
+    def submit(self, count: int, *, kind: str = "intent", **work: float) -> None:
+        """Accept so many tasks with the given work each."""
         first = len(self.accepted)
         keys = [str(first + number) for number in range(count)]
         server = self.effects.url.removeprefix("http://")
-        for start in range(0, count, 1 if one_by_one else BATCH):
-            batch = keys[start : start + (1 if one_by_one else BATCH)]
+        for start in range(0, count, BATCH):
+            batch = keys[start : start + BATCH]
             self.runtime.submit(
-                *[
-                    NewTask(self.queue, "work", {"server": server, "key": key, "kind": kind, **work})
-                    for key in batch
-                ]
+                *[NewTask(self.queue, "work", {"server": server, "key": key, "kind": kind, **work}) for key in batch]
             )
         self.accepted += keys
 
@@ -231,8 +225,7 @@ class Stage:
         names = {
             row[0]
             for row in self.sql(
-                "select distinct w.name from tasks t join workers w on w.id = t.worker"
-                " where t.status = 'in_progress'"
+                "select distinct w.name from tasks t join workers w on w.id = t.worker where t.status = 'in_progress'"
             )
         }
         return [worker for worker in self.ready() if worker.name in names]
@@ -330,9 +323,7 @@ class Stage:
 
     def close(self) -> None:
         try:
-            self.verdict.worker_pids += [
-                row[0] for row in self.sql("select pid from workers order by booted_at")
-            ]
+            self.verdict.worker_pids += [row[0] for row in self.sql("select pid from workers order by booted_at")]
         finally:
             for worker in self.living():
                 self.kill(worker)
@@ -340,6 +331,4 @@ class Stage:
             for worker in self.workers:
                 worker.process.wait(10)
             self.effects.close()
-            self.runtime.database.close()
-            if self.runtime._submitter is not None:
-                self.runtime._submitter.close()
+            self.runtime.close()

@@ -59,9 +59,7 @@ class Row:
     send: str | None  #: state of its send; None: there is none
 
 
-def compare(
-    accepted: Iterable[str], rows: Iterable[Row], times_made: Mapping[str, int]
-) -> tuple[Counts, list[str]]:
+def compare(accepted: Iterable[str], rows: Iterable[Row], times_made: Mapping[str, int]) -> tuple[Counts, list[str]]:
     """Accepted tasks against their rows and their effects; the first disagreements in words."""
     by_key = {row.key: row for row in rows}
     made = dict(times_made)

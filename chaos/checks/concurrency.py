@@ -1,10 +1,9 @@
-"""A concurrency limit is kept over all processes, also while workers are killed, and is used to four
-fifths.
+"""A concurrency limit is kept over all processes, also while workers are killed, and is used to four fifths.
 
-Limits of 1 and of 10 on 3 processes with tasks of 50 ms. The judge counts how many effects it holds at
-once: that is the limit as the outside sees it. Used is the time that effects took, of limit x time, in a
-calm part without intents. Then comes a part with intents in which a worker that runs something is killed
-every 2 s: the limit and the counters must hold, how much is used is only reported.
+Limits of 1 and of 10 on 3 processes with tasks of 50 ms. The judge counts how many effects it holds at once: that is
+the limit as the outside sees it. Used is the time that effects took, of limit x time, in a calm part without intents.
+Then comes a part with intents in which a worker that runs something is killed every 2 s: the limit and the counters
+must hold, how much is used is only reported.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ def run(
             stage.wait_until_final(calm * 3 + 10)
             quiet = stage.effects.log()
             used = _used(quiet, limit)
-            chaos.say(
-                f"limit {limit}: {used:.0%} used, at most {most_at_once(quiet)} at once; now with kills"
-            )
+            chaos.say(f"limit {limit}: {used:.0%} used, at most {most_at_once(quiet)} at once; now with kills")
             stage.submit(int(limit * killing / TASK), seconds=TASK)
             stage.kill_until_final(
                 DEADLINE,
@@ -61,9 +58,7 @@ def run(
             verdict.require(most <= limit, f"limit {limit}: {most} at once")
             verdict.require(used >= LEAST_USED, f"limit {limit}: only {used:.0%} used")
             verdict.require(stage.kills > 0, f"limit {limit}: no worker was killed, nothing is shown")
-            verdict.require(
-                unknown <= allowed, f"limit {limit}: {unknown} unknown, at most {allowed} are allowed"
-            )
+            verdict.require(unknown <= allowed, f"limit {limit}: {unknown} unknown, at most {allowed} are allowed")
     return verdict
 
 

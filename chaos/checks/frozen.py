@@ -1,9 +1,8 @@
 """A worker frozen for longer than its lease has lost its tasks: what it does afterwards changes nothing.
 
-Again and again one of 2 processes is stopped (SIGSTOP) while it runs tasks, half of which make their effect
-through ctx.intent() and half through ctx.transaction(); after lease + 2 s, by when the other one must have
-all of them final, it is continued and must end itself. Unknown may end what was inside an intent: at most
-freezes x threads.
+Again and again one of 2 processes is stopped (SIGSTOP) while it runs tasks, half of which make their effect through
+ctx.intent() and half through ctx.transaction(); after lease + 2 s, by when the other one must have all of them final,
+it is continued and must end itself. Unknown may end what was inside an intent: at most freezes x threads.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ def run(chaos: Chaos, times: int = 8, tasks: int = 60, threads: int = 4) -> Verd
             slowest = max(slowest, took)
             time.sleep(max(0.0, RECOVERY - took))
             code = stage.thaw(victim)
-            chaos.say(
-                f"freeze {number + 1}: {victim.name}, all final after {took:.1f} s, then it ended with {code}"
-            )
+            chaos.say(f"freeze {number + 1}: {victim.name}, all final after {took:.1f} s, then it ended with {code}")
             if code is None:
                 verdict.failures.append(f"{victim.name} went on as if nothing had happened")
                 stage.kill(victim)
@@ -54,8 +51,6 @@ def run(chaos: Chaos, times: int = 8, tasks: int = 60, threads: int = 4) -> Verd
             f"{unknown} reported as unknown, at most {allowed} allowed",
         ]
         verdict.measured.update(slowest=slowest, unknown=unknown)
-        verdict.require(
-            slowest <= RECOVERY, f"{slowest:.1f} s until all were final, at most {RECOVERY:g} are allowed"
-        )
+        verdict.require(slowest <= RECOVERY, f"{slowest:.1f} s until all were final, at most {RECOVERY:g} are allowed")
         verdict.require(unknown <= allowed, f"{unknown} unknown, at most {allowed} are allowed")
     return verdict

@@ -1,10 +1,9 @@
 """A process takes no more than its threads can start: a second one that comes later finds work.
 
-160 tasks of 0.5 s wait in the broker. The first of 2 processes with 8 threads each is started, the second
-one a second after it. Ideal: whoever is there always has work, so 8 threads lack the first second: (160 x
-0.5 s + 8 x 1 s) / 16 = 5.5 s from the beginning of the first effect to the end of the last. Allowed is 1.2
-x that. The figure says how much later the second process really came (it may boot quicker or slower than
-the first); the ideal stays.
+160 tasks of 0.5 s wait. The first of 2 processes with 8 threads each is started, the second one a second after it.
+Ideal: whoever is there always has work, so 8 threads lack the first second: (160 x 0.5 s + 8 x 1 s) / 16 = 5.5 s from
+the beginning of the first effect to the end of the last. Allowed is 1.2 x that. The figure says how much later the
+second process really came (it may boot quicker or slower than the first); the ideal stays.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ALLOWED = 1.2
 def run(chaos: Chaos) -> Verdict:
     verdict = Verdict("hoarding")
     with chaos.stage(verdict, threads=THREADS) as stage:
-        stage.submit(TASKS, one_by_one=True, seconds=TASK, kind="plain")
+        stage.submit(TASKS, seconds=TASK, kind="plain")
         first = stage.spawn()
         time.sleep(LATER)
         second = stage.spawn()
@@ -36,9 +35,7 @@ def run(chaos: Chaos) -> Verdict:
         verdict.require(len(log) == TASKS, f"{len(log)} effects of {TASKS}")
         took = max(effect.ended for effect in log) - min(effect.began for effect in log)
         ideal = (TASKS * TASK + THREADS * LATER) / (2 * THREADS)
-        [(later,)] = stage.sql(
-            "select extract(epoch from max(booted_at) - min(booted_at))::float from workers"
-        )
+        [(later,)] = stage.sql("select extract(epoch from max(booted_at) - min(booted_at))::float from workers")
         shares = [sum(1 for effect in log if effect.worker == pid) for pid in sorted({e.worker for e in log})]
         verdict.figures.append(
             f"{took:.2f} s, {took / ideal:.2f} x the ideal {ideal:.2f} s"

@@ -1,9 +1,8 @@
-"""Workers are killed while they work: nothing is lost, nothing is doubled, what nobody can know is
-reported.
+"""Workers are killed while they work: nothing is lost, nothing is doubled, what nobody can know is reported.
 
-2,000 tasks of 20 ms on 3 processes, one of them killed every 2 s and started again, lease 2 s. Each task
-works for 5 ms, makes an effect of 10 ms through ctx.intent() and works for 5 ms more, so a kill meets it
-before, inside and after its effect. What was inside may end as unknown: at most kills x threads.
+2,000 tasks of 20 ms on 3 processes, one of them killed every 2 s and started again, lease 2 s. Each task works for 5
+ms, makes an effect of 10 ms through ctx.intent() and works for 5 ms more, so a kill meets it before, inside and after
+its effect. What was inside may end as unknown: at most kills x threads.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ from chaos.verdicts import Verdict
 DEADLINE = 120.0
 
 
-def run(
-    chaos: Chaos, tasks: int = 2000, processes: int = 3, threads: int = 2, kill_every: float = 2.0
-) -> Verdict:
+def run(chaos: Chaos, tasks: int = 2000, processes: int = 3, threads: int = 2, kill_every: float = 2.0) -> Verdict:
     verdict = Verdict("kills")
     with chaos.stage(verdict, threads=threads) as stage:
         stage.start(processes)

@@ -1,8 +1,7 @@
 """A rate is kept over all processes: 50 starts per second, no second with more than 51, and 49 on average.
 
-The queue post with a backlog for 20 s on 3 processes. Starts are those of the rows (started_at). The
-judge's own log of when effects began is held against it: it may have the jitter of a loaded machine, and no
-more than a tenth.
+The queue post with a backlog for 20 s on 3 processes. Starts are those of the rows (started_at). The judge's own log
+of when effects began is held against it: it may have the jitter of a loaded machine, and no more than a tenth.
 """
 
 from __future__ import annotations
