@@ -70,9 +70,7 @@ class Workers:
         return started
 
     def logs(self) -> str:
-        return "\n".join(
-            path.read_text(errors="replace")[-3000:] for path in sorted(self.folder.glob("worker*.log"))
-        )
+        return "\n".join(path.read_text(errors="replace")[-3000:] for path in sorted(self.folder.glob("worker*.log")))
 
     @staticmethod
     def kill(process: subprocess.Popen[bytes]) -> None:

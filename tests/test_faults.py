@@ -140,7 +140,9 @@ def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Worker
     workers.all_final()
     connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
     channel = connection.channel()
-    good = b'{"queue_name":"broadcast","actor_name":"work","args":[],"options":{},"message_id":"1","message_timestamp":1,'
+    good = (
+        b'{"queue_name":"broadcast","actor_name":"work","args":[],"options":{},"message_id":"1","message_timestamp":1,'
+    )
     for body in (
         b"\xff\x00 not JSON",
         b'{"other": "shape"}',
@@ -170,9 +172,7 @@ def test_a_task_for_an_unknown_actor_waits_and_then_is_buried(workers: Workers) 
     assert workers.sql("select error_class from dead_letters") == [("UnknownActor",)]
 
 
-def test_a_worker_on_an_empty_database_says_so_in_one_line(
-    workers: Workers, postgres: PrivatePostgres
-) -> None:
+def test_a_worker_on_an_empty_database_says_so_in_one_line(workers: Workers, postgres: PrivatePostgres) -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "dramatiq", "chronos.actors", "-p", "1", "-t", "1"],
         env={**workers.environment, "CHRONOS_DATABASE_URL": postgres.url},

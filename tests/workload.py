@@ -40,15 +40,17 @@ report_work = actor(queue="report", params=Work, name="report_work")(_work)
 single_work = actor(queue="delivery", params=Work, name="single_work", concurrency=1)(_work)
 
 
+@actor(queue="broadcast", params=Work, timeout=1)
+def hang_in_c(params: Work, ctx: Context) -> None:
+    """A call that no time limit can interrupt."""
+    time.sleep(120)
+
+
 @actor(queue="system", params=Work)
 def behave(params: Work, ctx: Context) -> object:
     match params.mode:
         case "later":
-            raise (
-                Later(0.1, "not yet")
-                if ctx.task.attempt == 1 and not _seen(ctx)
-                else PermanentError("seen twice")
-            )
+            raise (Later(0.1, "not yet") if ctx.task.attempt == 1 and not _seen(ctx) else PermanentError("seen twice"))
         case "permanent":
             raise PermanentError("never")
         case "nan":
@@ -72,9 +74,7 @@ def behave(params: Work, ctx: Context) -> object:
 def _seen(ctx: Context) -> bool:
     with ctx._runtime.database.statement() as connection:
         return bool(
-            connection.execute(
-                text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}
-            ).scalar()
+            connection.execute(text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}).scalar()
         )
 
 
