@@ -11,6 +11,8 @@ import threading
 from typing import Any, NoReturn
 
 import psycopg
+from dramatiq.broker import MessageProxy
+from dramatiq.message import Message
 from sqlalchemy.exc import OperationalError
 
 from chronos.engine.finisher import Finisher
@@ -82,6 +84,15 @@ def with_a_claim_forgotten() -> None:
     _lose_the_first_answer(RuntimeError("no error of the database"))
 
 
+def with_messages_past_the_claim() -> None:
+    """A broken consumer hands out what nobody claimed."""
+
+    def receive(self: ClaimingConsumer, deliveries: list[tuple[int, bytes]]) -> None:
+        self._ready.extend(MessageProxy(Message.decode(body)) for _, body in deliveries)
+
+    ClaimingConsumer._receive = receive  # type: ignore[method-assign]
+
+
 POINTS = {
     "before the claim commits": before_the_claim_commits,
     "before the ack": before_the_ack,
@@ -89,6 +100,7 @@ POINTS = {
     "with a claimed batch in the buffer": with_a_claimed_batch_in_the_buffer,
     "with the claim's answer lost": with_the_claims_answer_lost,
     "with a claim forgotten": with_a_claim_forgotten,
+    "with messages past the claim": with_messages_past_the_claim,
 }
 
 if "STOP_AT" in os.environ:

@@ -10,6 +10,7 @@ import urllib.request
 from sqlalchemy import text
 
 from chronos.actor import actor
+from chronos.engine.tasks import Claimed
 from chronos.errors import Later, PermanentError
 from chronos.middleware.context import Context
 from chronos.models.params import Params
@@ -38,6 +39,36 @@ work = actor(queue="broadcast", params=Work, name="work")(_work)
 post_work = actor(queue="post", params=Work, name="post_work")(_work)
 report_work = actor(queue="report", params=Work, name="report_work")(_work)
 single_work = actor(queue="delivery", params=Work, name="single_work", concurrency=1)(_work)
+
+
+class Leak(Params):
+    token: str
+    chat: int
+
+
+@actor(queue="system", params=Leak)
+def leak(params: Leak, ctx: Context) -> None:
+    raise PermanentError("it leaks")
+
+
+@actor(queue="system", params=Work, timeout=1)
+def too_slow(params: Work, ctx: Context) -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def _note_requeue(run: Claimed, why: str) -> None:
+    with open(os.environ["REQUEUED_FILE"], "a", encoding="utf-8") as file:
+        file.write(f"{why}\n")
+
+
+@actor(queue="system", params=Work, on_requeued=_note_requeue)
+def fussy(params: Work, ctx: Context) -> None:
+    """Later at first, then an error, then well."""
+    if not _seen(ctx):
+        raise Later(0.1, "not yet")
+    if ctx.task.attempt == 1:
+        raise RuntimeError("once")
 
 
 @actor(queue="broadcast", params=Work, timeout=1)
