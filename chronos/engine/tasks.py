@@ -17,7 +17,6 @@ import uuid_utils.compat
 from sqlalchemy import Connection, text
 
 from chronos.db import WAKE_CHANNEL
-from chronos.engine.limits import LimitState, ask_again, grant
 from chronos.errors import BadInput
 from chronos.models import TaskStatus
 from chronos.models.task import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, TaskStateRecord
@@ -141,6 +140,15 @@ _COLUMNS = (
     " expires_at, idempotency_key, schedule_id"
 )
 
+# ----------------------------------------------------------------------- conditions that several statements share
+
+_PAUSED = """exists (select from queue_states s where s.queue = {queue} and s.paused_at is not null
+              and (s.paused_until is null or s.paused_until > clock_timestamp()))"""
+_MAY_RUN = """t.status = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
+       and (t.expires_at is null or t.expires_at > clock_timestamp())"""
+_WORKER_LIVES = "exists (select from workers w where w.id = :worker and not w.dead)"
+_OF_A_RUN = "t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at"
+
 # ---------------------------------------------------------------------------------------------- submit
 
 _INSERT = text(f"""
@@ -239,17 +247,13 @@ def _same_or_refuse(key: str, stored: dict[str, Any], asked: dict[str, Any]) -> 
 
 # ----------------------------------------------------------------------------------------------- claim
 
-_CLAIM = text("""
+_CLAIM = text(f"""
 update tasks t set status = 'in_progress', attempt = t.attempt + (t.status = 'pending')::int, worker = :worker,
        token = :token, started_at = clock_timestamp(), updated_at = clock_timestamp()
-where t.id = any(cast(:ids as uuid[])) and t.queue = :queue
-  and (t.status = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
-       and (t.expires_at is null or t.expires_at > clock_timestamp()) or t.token = :token)
-  and not exists (select from queue_states s where s.queue = :queue and s.paused_at is not null
-                  and (s.paused_until is null or s.paused_until > clock_timestamp()))
-  and not exists (select from limits l where l.queue = :queue)
-  and exists (select from workers w where w.id = :worker and not w.dead)
-returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at
+where t.id = any(cast(:ids as uuid[])) and t.queue = :queue and ({_MAY_RUN} or t.token = :token)
+  and not {_PAUSED.format(queue=":queue")} and not exists (select from limits l where l.queue = :queue)
+  and {_WORKER_LIVES}
+returning {_OF_A_RUN}
 """)
 
 
@@ -269,18 +273,15 @@ def _claimed(row: Any, queue: str, token: uuid.UUID, slot: float = 0.0) -> Claim
     )  # fmt: skip
 
 
-_WHY = text("""
+_WHY = text(f"""
 select i.id, case
   when t.id is null then 'no row'
   when t.status <> 'pending' then 'done'
-  when exists (select from workers w where w.id = :worker and w.dead)
-       or not exists (select from workers w where w.id = :worker) then 'worker dead'
+  when not {_WORKER_LIVES} then 'worker dead'
   when t.queue <> :queue then 'wrong queue'
   when t.expires_at <= clock_timestamp() then 'expired'
   when t.run_at > clock_timestamp() then 'not due'
-  when exists (select from queue_states s where s.queue = t.queue and s.paused_at is not null
-               and (s.paused_until is null or s.paused_until > clock_timestamp())) then 'paused'
-  when exists (select from limits l where l.queue = t.queue) then 'limited'
+  when {_PAUSED.format(queue="t.queue")} then 'paused'
   when t.attempt >= t.max_attempts then 'exhausted'
   else 'done' end as why
 from unnest(cast(:ids as uuid[])) i(id) left join tasks t on t.id = i.id
@@ -290,70 +291,21 @@ from unnest(cast(:ids as uuid[])) i(id) left join tasks t on t.id = i.id
 def why_refused(
     connection: Connection, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID
 ) -> dict[uuid.UUID, str]:
-    """no row, done, worker dead, wrong queue, expired, not due, paused, limited or exhausted, for each id."""
+    """no row, done, worker dead, wrong queue, expired, not due, paused or exhausted, for each id."""
     rows = connection.execute(_WHY, {"ids": list(ids), "queue": queue, "worker": worker})
     return {row.id: row.why for row in rows}
 
 
-_STORE_LIMIT = text("""
-insert into limits (key, queue, task_name, step, max_running)
-values (:key, :queue, :task_name, :step * interval '1 second', :max_running)
-on conflict (key) do update set step = excluded.step, max_running = excluded.max_running, queue = excluded.queue
-where (limits.step, limits.max_running, limits.queue)
-      is distinct from (excluded.step, excluded.max_running, excluded.queue)
-""")
-
-
-def store_limits(connection: Connection, limits: Sequence[dict[str, object]], gone: Sequence[str]) -> None:
-    """The limits that this code declares, and the keys of which it knows that they have none any more."""
-    for limit in limits:
-        connection.execute(_STORE_LIMIT, limit)
-    connection.execute(text("delete from limits where key = any(:gone)"), {"gone": list(gone)})
-
-
-def has_limits(connection: Connection, queue: str) -> bool:
-    found = connection.execute(text("select exists (select from limits where queue = :q)"), {"q": queue})
-    return bool(found.scalar_one())
-
-
-_LOCK_LIMITS = text("select key from limits where queue = :queue order by key for update")
-# A second statement on purpose: within the one that waited for the lock the count would use the old snapshot.
-_READ_LIMITS = text("""
-select l.key, l.task_name, extract(epoch from l.step)::float as step,
-       extract(epoch from greatest(l.tat, clock_timestamp() - interval '1 hour') - clock_timestamp())::float as ahead,
-       l.max_running, (select count(*) from tasks t where t.queue = l.queue and t.status = 'in_progress'
-                       and (l.task_name is null or t.task_name = l.task_name))::int as running
-from limits l where l.queue = :queue
-""")
-_CANDIDATES = text("""
-select id, task_name from tasks t where id = any(cast(:ids as uuid[])) and queue = :queue and status = 'pending'
-   and run_at <= clock_timestamp() and attempt < max_attempts
-   and (expires_at is null or expires_at > clock_timestamp())
-   and not exists (select from queue_states s where s.queue = :queue and s.paused_at is not null
-                   and (s.paused_until is null or s.paused_until > clock_timestamp()))
-   and exists (select from workers w where w.id = :worker and not w.dead)
-order by priority, run_at, id for update skip locked
-""")
-_CLAIM_GRANTED = text("""
-update tasks t set status = 'in_progress', attempt = t.attempt + 1, worker = :worker, token = :token,
-       started_at = clock_timestamp() + g.slot * interval '1 second', updated_at = clock_timestamp()
-from unnest(cast(:ids as uuid[]), cast(:slots as float[])) g(id, slot) where t.id = g.id
-returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at, g.slot
-""")
-_MOVE_CLOCKS = text("""
-update limits l set tat = clock_timestamp() + g.ahead * interval '1 second'
-from unnest(cast(:keys as text[]), cast(:ahead as float[])) g(key, ahead) where l.key = g.key
-""")
-_MINE = text("""
-select id, task_name, attempt, max_attempts, params, user_id, bot_id, chat, expires_at from tasks
-where id = any(cast(:ids as uuid[])) and token = :token
+# A function of the database (migration 0002): lock, count and take in one round trip.
+_CLAIM_LIMITED = text("""
+select * from claim_limited(:queue, cast(:ids as uuid[]), :worker, :token, :horizon)
 """)
 
 
 @dataclass(frozen=True)
 class LimitedClaim:
     claimed: list[Claimed]
-    refused: list[uuid.UUID]  #: pending and due, only the limit says no
+    refused: list[uuid.UUID]  #: pending and due, only a limit says no
     ask_again: float  #: seconds until it may make sense
 
 
@@ -365,39 +317,18 @@ def claim_limited(
     token: uuid.UUID,
     horizon: float,
 ) -> LimitedClaim:
-    """Claim as many as the queue's limits allow, over all processes: lock, count with a fresh snapshot, take.
+    """Claim as many as the limits allow over all processes; starts may be reserved up to `horizon` seconds ahead.
 
-    Within the caller's transaction, which must be READ COMMITTED.
+    Repeating it with the same token after a lost answer is safe.
     """
-    connection.execute(_LOCK_LIMITS, {"queue": queue})
-    already = connection.execute(_MINE, {"ids": list(ids), "token": token}).all()
-    limits = [
-        LimitState(r.key, r.task_name, r.step, r.ahead, r.max_running, r.running)
-        for r in connection.execute(_READ_LIMITS, {"queue": queue})
-    ]
-    candidates = [
-        (r.id, r.task_name)
-        for r in connection.execute(_CANDIDATES, {"ids": list(ids), "queue": queue, "worker": worker})
-    ]
-    granted = grant(limits, candidates, horizon)
-    claimed = [_claimed(row, queue, token) for row in already]
-    if granted:
-        rows = connection.execute(
-            _CLAIM_GRANTED,
-            {
-                "ids": [id_ for id_, _ in granted],
-                "slots": [slot for _, slot in granted],
-                "worker": worker,
-                "token": token,
-            },
-        )
-        claimed += [_claimed(row, queue, token, row.slot) for row in rows]
-        paced = [limit for limit in limits if limit.step is not None]
-        if paced:
-            connection.execute(_MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]})
-    taken = {task.id for task in claimed}
-    refused = [id_ for id_, _ in candidates if id_ not in taken]
-    return LimitedClaim(claimed, refused, ask_again(limits, horizon))
+    rows = connection.execute(
+        _CLAIM_LIMITED, {"queue": queue, "ids": list(ids), "worker": worker, "token": token, "horizon": horizon}
+    ).all()
+    return LimitedClaim(
+        [_claimed(row, queue, token, row.slot) for row in rows if row.granted],
+        [row.id for row in rows if not row.granted],
+        max((row.ask_again for row in rows), default=0.0),
+    )
 
 
 # ------------------------------------------------------------------------------------- outcomes of a run
@@ -566,7 +497,8 @@ def cancel(connection: Connection, id_: uuid.UUID, by: str) -> str | None:
 
 _EXPIRE = text("""
 with due as (
-  select id from tasks where status = 'pending' and expires_at is not null and expires_at <= (select clock_timestamp())
+  select id from tasks
+  where status = 'pending' and expires_at is not null and expires_at <= (select clock_timestamp())
   order by expires_at limit :rows for update skip locked
 ), moved as (
   update tasks t set status = 'expired', finished_at = clock_timestamp(), updated_at = clock_timestamp()
@@ -621,7 +553,8 @@ _REAP = text(f"""
 with lost as materialized (
   select t.id, exists (select from sends s where s.task_id = t.id and s.state = 'intent'
                        and not (t.queue = any(cast(:repeatable as text[])) and s.repeats = 0)) as in_doubt
-  from tasks t where t.status = 'in_progress' and not exists (select from workers w where w.id = t.worker and not w.dead)
+  from tasks t
+  where t.status = 'in_progress' and not exists (select from workers w where w.id = t.worker and not w.dead)
   order by t.id limit :rows for update skip locked
 ), moved as (
   update tasks t set crashes = t.crashes + 1, token = null, updated_at = clock_timestamp(),
@@ -694,8 +627,6 @@ def refuse(connection: Connection, ids: Sequence[uuid.UUID], why: str, minutes: 
 
 
 _PRIORITIES = f"unnest(array{list(range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1))}::smallint[]) p"
-_NOT_PAUSED = """not exists (select from queue_states s where s.queue = {queue} and s.paused_at is not null
-                  and (s.paused_until is null or s.paused_until > clock_timestamp()))"""
 
 # One index range per priority: a range over all of them would read every task that waits for tomorrow.
 _DUE = text(f"""
@@ -703,7 +634,7 @@ select q.queue from unnest(cast(:queues as text[])) q(queue)
 where exists (select from {_PRIORITIES} where exists (
         select from tasks t where t.queue = q.queue and t.status = 'pending' and t.priority = p
           and t.wake_at <= (select clock_timestamp())))
-  and {_NOT_PAUSED.format(queue="q.queue")}
+  and not {_PAUSED.format(queue="q.queue")}
 """)
 _MARK = text(f"""
 with c as materialized (select x.id from {_PRIORITIES} cross join lateral

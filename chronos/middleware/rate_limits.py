@@ -9,7 +9,7 @@ from typing import Any
 
 from dramatiq.middleware import Middleware
 
-from chronos.engine import tasks
+from chronos.engine import limits, tasks
 from chronos.engine.tasks import LimitedClaim
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
@@ -30,17 +30,17 @@ class LimitQueues(Middleware):
         self._claim_seconds = 0.01
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
-        limits = declared_limits(broker)
+        declared = declared_limits(broker)
         unlimited = [f"queue:{name}" for name, policy in POLICIES.items() if not policy.limited]
         unlimited += [f"actor:{name}" for name in broker.actors]
-        keys = {limit["key"] for limit in limits}
+        keys = {limit["key"] for limit in declared}
 
         def write() -> None:
             with self.runtime.loops.transaction() as connection:
-                tasks.store_limits(connection, limits, [key for key in unlimited if key not in keys])
+                limits.store(connection, declared, [key for key in unlimited if key not in keys])
 
         self.runtime.loops.persist(write)
-        self._limited = {str(limit["queue"]) for limit in limits}
+        self._limited = {str(limit["queue"]) for limit in declared}
 
     def claim(self, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID) -> LimitedClaim:
         """Claim what may start now. `refused` is pending and due, only a limit says no."""
@@ -51,7 +51,7 @@ class LimitQueues(Middleware):
                 return LimitedClaim(claimed, [], 0.0)
         horizon = max(HORIZON, 3 * self._claim_seconds)
         started = time.monotonic()
-        with self.runtime.loops.transaction() as connection:
+        with self.runtime.loops.statement() as connection:
             answer = tasks.claim_limited(connection, queue, ids, worker, token, horizon)
         self._claim_seconds += (time.monotonic() - started - self._claim_seconds) * 0.1
         return answer
@@ -59,7 +59,7 @@ class LimitQueues(Middleware):
     def _limited_by_another(self, queue: str) -> bool:
         """A worker with newer code may have limited a queue that has no limit here (rolling deploy)."""
         with self.runtime.loops.statement() as connection:
-            if tasks.has_limits(connection, queue):
+            if limits.exist(connection, queue):
                 self._limited.add(queue)
         return queue in self._limited
 
