@@ -612,8 +612,8 @@ with first as (
     finished_at = case when seen.at < clock_timestamp() - :minutes * interval '1 minute' then clock_timestamp() end,
     error_message = :why, error_class = 'UnknownActor', updated_at = clock_timestamp(),
     wake_at = clock_timestamp() + interval '5 seconds'
-  from tasks p left join lateral (select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused'
-                                  ) seen on true
+  from tasks p left join lateral (
+    select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused') seen on true
   where p.id = any(cast(:ids as uuid[])) and t.id = p.id and t.status = 'pending'
   returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
 ), buried as ({_BURY})
