@@ -19,7 +19,7 @@ def _default_data_dir() -> Path:
 
 
 _ADDRESSES = {
-    "database_url": ("PostgreSQL", ("postgresql", "postgres")),
+    "database_url": ("PostgreSQL", ("postgresql", "postgres", "postgresql+psycopg")),
     "amqp_url": ("RabbitMQ", ("amqp", "amqps")),
 }
 

@@ -29,7 +29,7 @@ def _run() -> int:
     from chronos.cli.app import app
 
     try:
-        return int(app(standalone_mode=False) or 0)
+        return int(app(prog_name="chronos", standalone_mode=False) or 0)
     except TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]
