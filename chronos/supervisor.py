@@ -28,6 +28,10 @@ FIRST_PAUSE = 0.2
 MARGIN = 5.0
 #: Seconds between two looks when nothing wakes us.
 IDLE = 60.0
+#: Seconds between two signals: the same signal twice within a moment is one for the kernel.
+SIGNAL_GAP = 0.5
+#: Milliseconds. Dramatiq's master hears no signal while it waits for its processes to boot, 30 s unless told.
+BOOT_WAIT = 1000
 
 
 def start_master(
@@ -35,7 +39,7 @@ def start_master(
 ) -> Child:
     os.umask(umask := os.umask(0o077))
     return Child(
-        [sys.executable, "-m", "dramatiq", "chronos.actors", *arguments],
+        [sys.executable, "-m", "dramatiq", "chronos.actors", "--worker-fork-timeout", str(BOOT_WAIT), *arguments],
         death_signal=death_signal,
         env=env,
         output=output,
@@ -83,19 +87,20 @@ class Supervisor:
             return 0
 
     def _watch(self, master: Child) -> int:
-        told, ends = 0, None
+        told, told_at, ends = 0, 0.0, float("inf")
         while master.running:
-            if told < self._asked:
-                told += 1
+            now = time.monotonic()
+            if told < min(self._asked, 2) and now >= told_at + SIGNAL_GAP:
+                told, told_at = told + 1, now
+                ends = min(ends, now + self._grace + MARGIN)
                 self._on_stop(told)
                 master.signal(signal.SIGTERM)
-                ends = ends or time.monotonic() + self._grace + MARGIN
-                continue
-            if ends is not None and time.monotonic() > ends:
+            elif now > ends:
                 self._say(f"the worker did not end within {self._grace + MARGIN:g} s and is killed")
                 master.kill()
                 return 1
-            self._sleep(self._idle() if ends is None else max(0.0, ends - time.monotonic()))
+            else:
+                self._sleep(SIGNAL_GAP if told else self._idle())
         code = master.exit_code or 0
         # SIGTERM reached it before it had begun to listen: nothing had started.
         return 0 if told and code == -signal.SIGTERM else code
