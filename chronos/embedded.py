@@ -11,9 +11,8 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 from pydantic import SecretStr
@@ -30,6 +29,9 @@ from chronos.runtime import EXIT_WRONG, runtime
 from chronos.supervisor import Supervisor, start_master
 from private_services import PrivatePostgres, PrivateRabbitMQ, ServiceError
 from private_services.children import Child
+
+if TYPE_CHECKING:
+    from chronos.ticks import Ticks
 
 THREADS = 8
 #: Bytes; a longer log is set aside at the next start, and the one set aside before it is deleted.
@@ -61,7 +63,7 @@ class _Stack:
         self.folder = configuration.data_dir
         self.log = self.folder / "logs" / "worker.log"
         self.services: list[Any] = []
-        self.minute = int(time.time() // 60)
+        self.ticks: Ticks
         self.started = time.monotonic()
         self.ready = False
         self.supervisor: Supervisor | None = None
@@ -81,7 +83,9 @@ class _Stack:
         database.persist(lambda: schema.upgrade(database), deadline=configuration.connect_timeout_seconds)
         running.tell(self.folder, addresses)
         # Declares every actor, the user's own included: a module that cannot be imported is told here, in one line.
-        import chronos.actors  # noqa: F401
+        from chronos.ticks import Ticks
+
+        self.ticks = Ticks()
 
         stack.callback(runtime().database.close)
         self._set_long_log_aside()
@@ -157,7 +161,7 @@ class _Stack:
         try:
             if not self.ready:
                 self._look_for_the_worker()
-            self._tick()
+            self.ticks.give()
         except (DBAPIError, ChronosError) as error:
             self.say("", f"housekeeping waits: {_one_line(error)}", "")
             return 5.0
@@ -186,19 +190,6 @@ class _Stack:
         self.say("", f"      {typed} task list", "")
         self.say("", f"Logs  {short(self.log.parent)}", "")
         self.say("", "Stop  Ctrl-C (a second start continues)\n", "")
-
-    def _tick(self) -> None:
-        """What periodiq does for RabbitMQ: call the periodic actors of this minute. Each only submits a task."""
-        minute = int(time.time() // 60)
-        if minute == self.minute:
-            return
-        from chronos.actors import broker
-
-        now = datetime.fromtimestamp(minute * 60, UTC)
-        for actor in broker.actors.values():
-            if "periodic" in actor.options and actor.options["periodic"].validate(now):
-                actor.fn()
-        self.minute = minute
 
     def _on_stop(self, asked: int) -> None:
         try:
