@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -26,8 +24,9 @@ from chronos.engine import schema
 from chronos.errors import BadInput, ChronosError
 from chronos.invocation import program, short
 from chronos.runtime import EXIT_WRONG, runtime
+from chronos.servers import Say, Servers
 from chronos.supervisor import Supervisor, start_master
-from private_services import PrivatePostgres, PrivateRabbitMQ, ServiceError
+from private_services import ServiceError
 from private_services.children import Child
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 THREADS = 8
 #: Bytes; a longer log is set aside at the next start, and the one set aside before it is deleted.
 LOG_LIMIT = 20_000_000
-
-#: (part, state, more), or ("", words, ""): how `up` tells what happens.
-Say = Callable[[str, str, str], None]
 
 
 def up(rabbitmq: bool, say: Say) -> int:
@@ -62,22 +58,17 @@ class _Stack:
         self.configuration, self.say = configuration, say
         self.folder = configuration.data_dir
         self.log = self.folder / "logs" / "worker.log"
-        self.services: list[Any] = []
+        self.servers = Servers(configuration, say)
         self.ticks: Ticks
         self.started = time.monotonic()
-        self.ready = False
+        self.ready = self.introduced = self.away = False
         self.supervisor: Supervisor | None = None
 
     def run(self, rabbitmq: bool, stack: ExitStack) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the supervisor takes both
-        stack.callback(self._stop_services)
-        self._start_postgres()
-        self._start_broker(rabbitmq)
+        stack.callback(self.servers.stop)
+        addresses = self.servers.start(rabbitmq)
         configuration = self.configuration
-        assert configuration.database_url is not None  # noqa: S101
-        addresses = {"CHRONOS_DATABASE_URL": configuration.database_url.get_secret_value()}
-        if configuration.amqp_url is not None:
-            addresses["CHRONOS_AMQP_URL"] = configuration.amqp_url.get_secret_value()
         database = Database(addresses["CHRONOS_DATABASE_URL"], configuration)
         stack.callback(database.close)
         database.persist(lambda: schema.upgrade(database), deadline=configuration.connect_timeout_seconds)
@@ -117,54 +108,21 @@ class _Stack:
         self.say("", "stopped, nothing lost" + (f": {verb} for the next start" if waiting else ""), "")
         return 0
 
-    # -- servers
-
-    def _start_postgres(self) -> None:
-        if self.configuration.database_url is not None:
-            self.say("PostgreSQL", "yours", "CHRONOS_DATABASE_URL")
-            return
-        took, url = self._serve(PrivatePostgres(self.folder / "postgres"))
-        self.configuration.database_url = SecretStr(url)
-        self.say("PostgreSQL (embedded)", f"ready in {took:.1f} s", f"data  {short(self.folder)}")
-
-    def _start_broker(self, rabbitmq: bool) -> None:
-        if self.configuration.amqp_url is not None:
-            self.say("RabbitMQ", "yours", "CHRONOS_AMQP_URL")
-        elif rabbitmq:
-            took, url = self._serve(PrivateRabbitMQ(self.folder / "rabbitmq"))
-            self.configuration.amqp_url = SecretStr(url)
-            self.say("RabbitMQ (private)", f"ready in {took:.1f} s", "")
-        else:
-            self.say("broker", "in-process", "RabbitMQ: chronos up --rabbitmq")
-
-    def _serve(self, service: PrivatePostgres | PrivateRabbitMQ) -> tuple[float, str]:
-        started = time.monotonic()
-        self.services.append(service)
-        service.start()
-        return time.monotonic() - started, service.url
-
-    def _stop_services(self) -> None:
-        for service in reversed(self.services):
-            service.stop()
-
-    def _revive_services(self) -> None:
-        for service in self.services:
-            if not service.running:
-                self.say("", f"{service.name} ended and is started again", "")
-                service.start()
-
     # -- what happens while the worker runs
 
     def _idle(self) -> float:
         """Seconds until the next look."""
-        self._revive_services()
+        self.servers.revive()
         try:
             if not self.ready:
                 self._look_for_the_worker()
             self.ticks.give()
         except (DBAPIError, ChronosError) as error:
-            self.say("", f"housekeeping waits: {_one_line(error)}", "")
-            return 5.0
+            if not self.away:
+                self.say("", f"PostgreSQL does not answer, tasks wait for it: {_one_line(error)}", "")
+            self.away = True
+            return 1.0
+        self.away = False
         return 60.05 - time.time() % 60 if self.ready else 0.1
 
     def _look_for_the_worker(self) -> None:
@@ -178,7 +136,9 @@ class _Stack:
         if self.ready:
             took = time.monotonic() - self.started
             self.say("worker", f"ready in {took:.1f} s", f"{THREADS} threads")
-            self._introduce()
+            if not self.introduced:
+                self.introduced = True
+                self._introduce()
 
     def _introduce(self) -> None:
         waiting = self._count("pending", "in_progress")
@@ -202,8 +162,10 @@ class _Stack:
             more = "; ..." if len(tasks) > 3 else ""
             words = f"finishing {count} ({'; '.join(tasks[:3])}{more}), Ctrl-C again hands {them} back"
             self.say("", words, "")
-        elif asked == 2 and tasks:
+        elif tasks:
             self.say("", f"handing {them} back", "")
+        elif asked == 1:
+            self.say("", "stopping", "")
 
     def _running(self) -> list[str]:
         with runtime().database.statement() as connection:
@@ -254,6 +216,6 @@ def _last_words(log: Path, start: int, code: int) -> str:
 
 def _one_line(error: Exception) -> str:
     """A server that does not start shows the end of its log; here its name is enough."""
-    words, _, tail = str(error).partition("; the end of ")
+    words, _, tail = str(getattr(error, "orig", None) or error).partition("; the end of ")
     log = tail.partition(":\n")[0]
     return " ".join(words.split()) + (f"; {log} says why" if log else "")
