@@ -141,10 +141,10 @@ JOBS: dict[str, tuple[str, Callable[[Runtime], dict[str, int]]]] = {
 }
 
 
-def purge_dead_messages(runtime: Runtime) -> None:
-    """Empty `.XQ` without a look: for `chronos dlq clear --all`."""
-    for queue in POLICIES:
+def purge_dead_messages(runtime: Runtime, queue: str | None = None) -> None:
+    """Empty one `.XQ` or all of them without a look: for `chronos dlq clear`."""
+    for name in POLICIES if queue is None else [queue]:
         left = True
         while left:
-            with runtime.transport.dead_messages(queue, 1000) as bodies:
+            with runtime.transport.dead_messages(name, 1000) as bodies:
                 left = bool(bodies)
