@@ -1,10 +1,13 @@
 """A server with all the processes under it: kill, freeze and thaw them as one."""
 
+# psutil has no types of its own.
+# mypy: allow-untyped-calls
+
 import contextlib
 import time
 from collections.abc import Iterable
 
-import psutil  # type: ignore[import-untyped, unused-ignore]  # its stubs are a package of their own
+import psutil
 
 #: Seconds for the kernel to carry out a signal that no process can refuse.
 SIGNAL_DEADLINE = 10.0
