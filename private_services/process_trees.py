@@ -19,6 +19,8 @@ class ProcessTree:
     """A later process with the same number is never mistaken for the one this tree was made of."""
 
     def __init__(self, pid: int) -> None:
+        #: Kept, because after the root's death nothing leads to its children.
+        self._frozen: list[psutil.Process] = []
         self._root = None
         with contextlib.suppress(psutil.NoSuchProcess):
             self._root = psutil.Process(pid)
@@ -30,21 +32,20 @@ class ProcessTree:
     def kill(self) -> None:
         """kill -9 of every process; returns when all of them are gone."""
         # All are stopped first, so that none can fork a child after the children were listed.
-        tree = self._stop()
+        tree = [*self._stop(), *self._frozen]
         for process in tree:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         _wait(tree, _ENDED)
 
     def freeze(self) -> None:
-        self._stop()
+        self._frozen = self._stop()
 
     def thaw(self) -> None:
-        if self._root is not None:
+        for process in reversed(self._frozen):
             with contextlib.suppress(psutil.NoSuchProcess):
-                for process in [*self._root.children(recursive=True), self._root]:
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        process.resume()
+                process.resume()
+        self._frozen = []
 
     def _stop(self) -> list[psutil.Process]:
         """The tree, parents before children; every process is stopped before its children are listed."""

@@ -145,9 +145,9 @@ class PrivateService(ABC):
         self._port_may_change = False
 
     def _end_all(self) -> None:
-        child = self._own_child()
-        if child is not None:
-            child.kill()
+        # Also of a server that is dead already: what it left behind.
+        if self._child is not None and self._owner == os.getpid():
+            self._child.kill()
         self._child = None
 
     def _own_child(self) -> Child | None:
