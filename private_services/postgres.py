@@ -16,7 +16,7 @@ from private_services.children import Child
 from private_services.errors import ServiceError
 from private_services.ports import LOOPBACK
 from private_services.postgres_binaries import PostgresBinaries, find_binaries, runnable_by
-from private_services.process_trees import program_of
+from private_services.process_trees import works_in
 from private_services.service import PrivateService
 
 USER = "postgres"
@@ -138,12 +138,15 @@ class PrivatePostgres(PrivateService):
         fresh.rename(self.data)
 
     def _remove_stale_pid_file(self) -> None:
-        """After a crash another process may have its number, and PostgreSQL would refuse to start."""
+        """After a crash another process may have its number, and PostgreSQL would refuse to start.
+
+        A server works in its data folder, so we know it from one that has its number and another folder.
+        """
         try:
             pid = int(self._pid_file.read_text().split("\n", 1)[0])
         except (OSError, ValueError):
             return
-        if "postgres" in (program_of(pid) or ""):
+        if works_in(pid, self.data):
             raise ServiceError(f"another PostgreSQL (process {pid}) runs in {self.data}: stop it first")
         self._pid_file.unlink(missing_ok=True)
 

@@ -6,6 +6,7 @@
 import contextlib
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
 
@@ -58,12 +59,12 @@ class ProcessTree:
         return tree
 
 
-def program_of(pid: int) -> str | None:
-    """None: there is no such process."""
+def works_in(pid: int, folder: Path) -> bool:
+    """Whether this process exists and has the folder as its working folder; False when we may not know."""
     try:
-        return str(psutil.Process(pid).name())
-    except psutil.NoSuchProcess:
-        return None
+        return folder.samefile(psutil.Process(pid).cwd())
+    except (psutil.Error, OSError):
+        return False
 
 
 def _wait(processes: Iterable[psutil.Process], statuses: set[str]) -> None:
