@@ -66,7 +66,7 @@ class PrivatePostgres(PrivateService):
         if account:
             binaries = runnable_by(account, binaries)
         if not self.data.exists():
-            self._make_data(binaries, account, log)
+            self._make_data(binaries, account, log, lock)
         self._remove_stale_pid_file()
         settings = {**self._settings, "listen_addresses": LOOPBACK, "port": str(self.port)}
         words = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
@@ -101,7 +101,9 @@ class PrivatePostgres(PrivateService):
         except FileNotFoundError:
             return None
 
-    def _make_data(self, binaries: PostgresBinaries, account: Account | None, log: IO[bytes]) -> None:
+    def _make_data(
+        self, binaries: PostgresBinaries, account: Account | None, log: IO[bytes], lock: int
+    ) -> None:
         """Under another name until it is complete: a crash leaves nothing that looks like data."""
         fresh = self.folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -129,9 +131,11 @@ class PrivatePostgres(PrivateService):
                     account=account,
                     env=_environment(),
                     output=log,
-                    pass_fds=(*data_fds, *password_fds),
+                    pass_fds=(lock, *data_fds, *password_fds),
                 )
-                if not initdb.wait(INITDB_DEADLINE):
+                try:
+                    initdb.wait(INITDB_DEADLINE)
+                finally:
                     initdb.kill()
         if initdb.exit_code != 0:
             raise ServiceError(f"PostgreSQL's initdb failed; {self._log_tail()}")
