@@ -78,6 +78,9 @@ class PrivateService(ABC):
                     self._end_all()
                     if not attempts_left or not self._port_may_change or is_free(self._port):
                         raise
+                except BaseException:
+                    self._end_all()
+                    raise
 
     def stop(self) -> None:
         """In good order; kill() when that takes longer than the deadline."""
