@@ -47,7 +47,8 @@ class PrivateService(ABC):
 
     @property
     def port(self) -> int:
-        """Known before the start; start() changes a port that nobody asked for and another program has."""
+        """Known before the start. A port that nobody asked for is changed by start() when another program has
+        it, or when the service was started in this folder, with another port, since this object was made."""
         return self._port
 
     @property
@@ -69,6 +70,7 @@ class PrivateService(ABC):
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._folder_lock() as lock:
+            self._recall()
             for attempts_left in (2, 1, 0):
                 self._find_ports()
                 try:
@@ -119,6 +121,13 @@ class PrivateService(ABC):
 
     @abstractmethod
     def _ready(self, child: Child) -> bool: ...
+
+    def _recall(self) -> None:
+        """What was remembered since this object was made is true of the data: the password above all."""
+        self._state = self._remembered()
+        self._password = self._state.get("password") or self._password
+        if self._port_may_change:
+            self._port = self._state.get("port") or self._port
 
     def _find_ports(self) -> None:
         if self._port_may_change and not is_free(self._port):
