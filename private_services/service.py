@@ -200,11 +200,14 @@ class PrivateService(ABC):
 
     def _remembered(self) -> dict[str, Any]:
         try:
-            return dict(json.loads(self._state_file.read_text()))
+            state = json.loads(self._state_file.read_text())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise ServiceError(f"{self._state_file} cannot be read: {error}") from error
+        if not isinstance(state, dict):
+            raise ServiceError(f"{self._state_file} cannot be read: it is not a json object")
+        return state
 
     def _remember(self, **facts: Any) -> None:
         self._state.update(facts)
