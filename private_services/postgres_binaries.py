@@ -38,7 +38,7 @@ class PostgresBinaries:
 def find_binaries(explicit: Path | None = None, major: int | None = None) -> PostgresBinaries:
     """The explicit ones, else the system's, else the wheel's; of that major version when one is given."""
     seen = []
-    for folder in [explicit] if explicit else _folders():
+    for folder in [explicit.absolute()] if explicit else _folders():
         binaries = binaries_in(folder)
         if binaries and binaries.major >= OLDEST_MAJOR and major in (None, binaries.major):
             return binaries
