@@ -68,6 +68,8 @@ class PrivateService(ABC):
         """Returns when the service accepts connections. Nothing happens when it runs already."""
         if self.running:
             return
+        # What a server that died by itself left behind, such as RabbitMQ's epmd.
+        self._end_all()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._folder_lock() as lock:
             self._recall()
