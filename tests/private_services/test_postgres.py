@@ -43,6 +43,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivatePostgres
         yield made
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Has data already; no server runs in it."""
+    made = tmp_path_factory.mktemp("owned")
+    with PrivatePostgres(made):
+        return made
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PrivatePostgres, "predecessor_deadline", 0.1)
@@ -99,9 +107,9 @@ def test_restart_keeps_the_address(server: PrivatePostgres) -> None:
     assert query(server.url, "select 1") == [(1,)]
 
 
-def test_a_server_never_outlives_its_owner(tmp_path: Path) -> None:
+def test_a_server_never_outlives_its_owner(folder: Path) -> None:
     """Not even a session in the middle of a long query; and the next owner need not wait for anything."""
-    with Owner("postgres", tmp_path) as owner:
+    with Owner("postgres", folder) as owner:
         query(owner.url, "create table kept as select 42 as answer")
         session = psycopg.connect(owner.url, autocommit=True)
         session.pgconn.send_query(b"select pg_sleep(600)")
@@ -109,25 +117,25 @@ def test_a_server_never_outlives_its_owner(tmp_path: Path) -> None:
             lambda: query(owner.url, "select 1 from pg_stat_activity where query = 'select pg_sleep(600)'"),
             what="the long query runs",
         )
-        processes = tree(postgres_pid(tmp_path))
+        processes = tree(postgres_pid(folder))
         owner.kill()
         wait_until_gone(processes)
         session.close()
-    with PrivatePostgres(tmp_path) as successor:
+    with PrivatePostgres(folder) as successor:
         assert successor.url == owner.url
         assert query(owner.url, "select answer from kept") == [(42,)]
 
 
-def test_a_frozen_server_does_not_outlive_its_owner_either(tmp_path: Path) -> None:
-    with Owner("postgres", tmp_path) as owner:
-        processes = tree(postgres_pid(tmp_path))
+def test_a_frozen_server_does_not_outlive_its_owner_either(folder: Path) -> None:
+    with Owner("postgres", folder) as owner:
+        processes = tree(postgres_pid(folder))
         owner.tell("freeze")
         owner.kill()
         wait_until_gone(processes)
 
 
-def test_a_server_thawed_again_does_not_outlive_its_owner_either(tmp_path: Path) -> None:
-    with Owner("postgres", tmp_path) as owner:
+def test_a_server_thawed_again_does_not_outlive_its_owner_either(folder: Path) -> None:
+    with Owner("postgres", folder) as owner:
         owner.tell("freeze")
         owner.tell("thaw")
         owner.kill()
@@ -184,12 +192,12 @@ def test_a_server_that_does_not_hold_the_lock_is_found_by_its_pid_file(server: P
 
 
 def test_a_pid_file_that_names_a_server_of_another_folder_is_stale(
-    server: PrivatePostgres, tmp_path: Path
+    server: PrivatePostgres, folder: Path
 ) -> None:
     """Numbers of processes come again, above all in containers, where they begin at 1 after every start."""
-    with PrivatePostgres(tmp_path) as other:
+    with PrivatePostgres(folder) as other:
         other.kill()
-        pid_file = tmp_path / "data" / "postmaster.pid"
+        pid_file = folder / "data" / "postmaster.pid"
         _, *rest = pid_file.read_text().splitlines()
         pid_file.write_text("\n".join([str(postgres_pid(server.folder)), *rest]) + "\n")
         other.start()
@@ -197,18 +205,17 @@ def test_a_pid_file_that_names_a_server_of_another_folder_is_stale(
     assert query(server.url, "select 1") == [(1,)]
 
 
-def test_a_remembered_port_that_another_program_has_is_replaced(tmp_path: Path) -> None:
-    with PrivatePostgres(tmp_path) as first:
-        taken = first.port
-    with socket.create_server((LOOPBACK, taken)), PrivatePostgres(tmp_path) as second:
+def test_a_remembered_port_that_another_program_has_is_replaced(folder: Path) -> None:
+    taken = PrivatePostgres(folder).port
+    with socket.create_server((LOOPBACK, taken)), PrivatePostgres(folder) as second:
         assert second.port != taken
         assert query(second.url, "select 1") == [(1,)]
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_said(tmp_path: Path) -> None:
+def test_a_port_that_was_asked_for_and_is_taken_is_said(folder: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as other:
         port = other.getsockname()[1]
-        server = PrivatePostgres(tmp_path, port=port)
+        server = PrivatePostgres(folder, port=port)
         with pytest.raises(
             ServiceError, match=f"PostgreSQL cannot start: port {port} is used by another program"
         ):
@@ -327,7 +334,7 @@ def test_a_server_outlives_the_thread_that_started_it(server: PrivatePostgres) -
     assert query(server.url, "select 1") == [(1,)]
 
 
-def test_a_forked_copy_of_the_owner_ends_nothing(tmp_path: Path) -> None:
+def test_a_forked_copy_of_the_owner_ends_nothing(folder: Path) -> None:
     """In a program of its own, because a fork copies the threads' locks of this one."""
     program = """
 import os, sys, pathlib, private_services
@@ -342,19 +349,19 @@ os.kill(int((server.data / "postmaster.pid").read_text().split()[0]), 0)
 server.stop()
 """
     finished = subprocess.run(
-        [sys.executable, "-c", program, tmp_path], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, folder], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-def test_settings_go_over_ours(tmp_path: Path) -> None:
-    with PrivatePostgres(tmp_path, settings={"max_connections": "17"}) as server:
+def test_settings_go_over_ours(folder: Path) -> None:
+    with PrivatePostgres(folder, settings={"max_connections": "17"}) as server:
         assert query(server.url, "show max_connections") == [("17",)]
         assert query(server.url, "show timezone") == [("UTC",)]
 
 
-def test_a_server_that_cannot_start_says_what_its_log_says(tmp_path: Path) -> None:
-    server = PrivatePostgres(tmp_path, settings={"shared_buffers": "a lot"})
+def test_a_server_that_cannot_start_says_what_its_log_says(folder: Path) -> None:
+    server = PrivatePostgres(folder, settings={"shared_buffers": "a lot"})
     with pytest.raises(ServiceError, match=r'ended at once \(exit code 1\)(.|\n)*shared_buffers.*"a lot"'):
         server.start()
     assert not server.running
