@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,15 +35,6 @@ def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = make_programs(tmp_path / "path" / "bin", "97.1")
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     return folder
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """Unlike tmp_path, one that every user can enter."""
-    folder = Path(tempfile.mkdtemp(prefix="open-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def real(kind: str) -> PostgresBinaries:
