@@ -101,9 +101,7 @@ class PrivatePostgres(PrivateService):
         except FileNotFoundError:
             return None
 
-    def _make_data(
-        self, binaries: PostgresBinaries, account: Account | None, log: IO[bytes], lock: int
-    ) -> None:
+    def _make_data(self, binaries: PostgresBinaries, account: Account | None, log: IO[bytes], lock: int) -> None:
         """Under another name until it is complete: a crash leaves nothing that looks like data."""
         fresh = self.folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)

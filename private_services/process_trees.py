@@ -1,8 +1,5 @@
 """A server with all the processes under it: kill, freeze and thaw them as one."""
 
-# psutil has no types of its own.
-# mypy: allow-untyped-calls
-
 import contextlib
 import time
 from collections.abc import Iterable

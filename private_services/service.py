@@ -147,13 +147,9 @@ class PrivateService(ABC):
         deadline = time.monotonic() + self.start_deadline
         while not self._ready(child):
             if not child.running:
-                raise ServiceError(
-                    f"{self.name} ended at once (exit code {child.exit_code}); {self._log_tail()}"
-                )
+                raise ServiceError(f"{self.name} ended at once (exit code {child.exit_code}); {self._log_tail()}")
             if time.monotonic() > deadline:
-                raise ServiceError(
-                    f"{self.name} is not ready after {self.start_deadline:g} s; {self._log_tail()}"
-                )
+                raise ServiceError(f"{self.name} is not ready after {self.start_deadline:g} s; {self._log_tail()}")
             time.sleep(0.01)
         # Clients hold this address from now on.
         self._port_may_change = False
@@ -188,9 +184,7 @@ class PrivateService(ABC):
                     break
                 except BlockingIOError:
                     if time.monotonic() > deadline:
-                        raise ServiceError(
-                            f"another {self.name} runs in {self.folder}: stop it first"
-                        ) from None
+                        raise ServiceError(f"another {self.name} runs in {self.folder}: stop it first") from None
                     time.sleep(0.02)
             yield lock
         finally:

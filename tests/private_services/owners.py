@@ -39,9 +39,7 @@ class OrdinaryUser:
 class Owner:
     """One run of owner.py; returns from the constructor when the service accepts connections."""
 
-    def __init__(
-        self, kind: str, folder: Path, *options: str | Path, user: OrdinaryUser | None = None
-    ) -> None:
+    def __init__(self, kind: str, folder: Path, *options: str | Path, user: OrdinaryUser | None = None) -> None:
         identity: dict[str, Any] = {}
         python, program, library = sys.executable, PROGRAM, ROOT
         if user is not None:

@@ -206,9 +206,7 @@ class PlayedConsumer:
         for side in self.sides:
             tag = side.tags[body]
             side.ack(tag, multiple)
-            for settled in [
-                known for known, one in side.tags.items() if one == tag or (multiple and one < tag)
-            ]:
+            for settled in [known for known, one in side.tags.items() if one == tag or (multiple and one < tag)]:
                 del side.tags[settled]
 
     def reject(self, body: bytes) -> None:

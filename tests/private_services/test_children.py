@@ -126,9 +126,7 @@ def test_freeze_stops_the_whole_tree_and_thaw_continues_it() -> None:
         child.freeze()
         assert [one.status() for one in family] == [psutil.STATUS_STOPPED] * 3
         child.thaw()
-        eventually(
-            lambda: psutil.STATUS_STOPPED not in [one.status() for one in family], what="all of them go on"
-        )
+        eventually(lambda: psutil.STATUS_STOPPED not in [one.status() for one in family], what="all of them go on")
 
 
 def test_a_thawed_child_needs_no_watcher() -> None:

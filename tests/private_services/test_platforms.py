@@ -28,9 +28,7 @@ def everything(monkeypatch: pytest.MonkeyPatch) -> None:
         ("darwin", "macOS (not tested): a watcher process ends the services when their owner ends"),
     ],
 )
-def test_a_supported_system_is_told_what_it_has(
-    platform: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_supported_system_is_told_what_it_has(platform: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     assert supported() == f"{words}; PostgreSQL 17 in /pg/bin; RabbitMQ in /rabbit/bin"
 
@@ -51,9 +49,7 @@ def test_what_is_missing_is_said_with_the_way_to_get_it(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("platform", ["freebsd14", "win32"])
-def test_another_system_is_told_that_it_is_not_supported(
-    platform: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_system_is_told_that_it_is_not_supported(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     assert supported() == f"{platform}: not supported; use Linux, macOS or WSL"
 
@@ -69,7 +65,5 @@ try:
 except ImportError as error:
     sys.exit(str(error))
 """
-    finished = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    finished = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.stderr == "win32: not supported; use Linux, macOS or WSL\n"

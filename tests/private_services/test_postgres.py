@@ -191,9 +191,7 @@ def test_a_server_that_does_not_hold_the_lock_is_found_by_its_pid_file(server: P
     server.restart()
 
 
-def test_a_pid_file_that_names_a_server_of_another_folder_is_stale(
-    server: PrivatePostgres, folder: Path
-) -> None:
+def test_a_pid_file_that_names_a_server_of_another_folder_is_stale(server: PrivatePostgres, folder: Path) -> None:
     """Numbers of processes come again, above all in containers, where they begin at 1 after every start."""
     with PrivatePostgres(folder) as other:
         other.kill()
@@ -216,9 +214,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_said(folder: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as other:
         port = other.getsockname()[1]
         server = PrivatePostgres(folder, port=port)
-        with pytest.raises(
-            ServiceError, match=f"PostgreSQL cannot start: port {port} is used by another program"
-        ):
+        with pytest.raises(ServiceError, match=f"PostgreSQL cannot start: port {port} is used by another program"):
             server.start()
         assert not server.running
 

@@ -83,9 +83,7 @@ def test_a_wanted_version_is_looked_for_everywhere(on_path: Path) -> None:
 
 
 def test_a_version_that_is_nowhere_is_said_with_those_that_are(on_path: Path) -> None:
-    with pytest.raises(
-        ServiceError, match=rf"PostgreSQL 96, .* is not on this machine \(found: 97 in {on_path}"
-    ):
+    with pytest.raises(ServiceError, match=rf"PostgreSQL 96, .* is not on this machine \(found: 97 in {on_path}"):
         find_binaries(major=96)
 
 
@@ -124,9 +122,7 @@ class TestWhenRootBecomesSomebodyElse:
         assert account is not None
         return account
 
-    def test_programs_that_the_account_can_run_stay_where_they_are(
-        self, account: Account, open_folder: Path
-    ) -> None:
+    def test_programs_that_the_account_can_run_stay_where_they_are(self, account: Account, open_folder: Path) -> None:
         binaries = PostgresBinaries(make_programs(open_folder / "bin", "17.0"), 17)
         assert runnable_by(account, binaries) == binaries
 

@@ -80,9 +80,7 @@ def test_a_system_without_apt_is_told_the_package(machine: Machine) -> None:
 def test_rabbitmq_without_erlang_is_not_usable(machine: Machine, there: list[str]) -> None:
     (machine.package / "rabbitmq-env").touch()
     machine.has(*there)
-    assert (PrivateRabbitMQ.available() or "").startswith(
-        "RabbitMQ is installed, but Erlang (erl, epmd) is not: "
-    )
+    assert (PrivateRabbitMQ.available() or "").startswith("RabbitMQ is installed, but Erlang (erl, epmd) is not: ")
 
 
 def test_rabbitmq_with_erlang_is_usable(machine: Machine) -> None:

@@ -80,9 +80,7 @@ def test_a_server_that_does_not_stop_is_killed(folder: Path, monkeypatch: pytest
     assert not process.is_running()
 
 
-def test_a_port_taken_between_choice_and_start_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_port_taken_between_choice_and_start_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server itself finds it taken; the second attempt has another."""
     rival = PrivatePostgres(tmp_path / "rival")
     with rival:
