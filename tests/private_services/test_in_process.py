@@ -32,18 +32,18 @@ def bodies(inbox: Inbox) -> list[bytes]:
     return [delivery.body for delivery in inbox.get(0)]
 
 
-class Waiting:
-    """A thread that is inside inbox.get() by the time the constructor returns."""
+class Getting:
+    """inbox.get() without a limit, in a thread of its own."""
 
-    def __init__(self, inbox: Inbox, timeout: float | None = None) -> None:
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
         self._future: Future[list[Delivery]] = Future()
-        thread = threading.Thread(target=self._run, args=(inbox, timeout), daemon=True)
-        thread.start()
-        eventually(lambda: _waits(thread), what="the thread waits in get()")
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
-    def _run(self, inbox: Inbox, timeout: float | None) -> None:
+    def _run(self) -> None:
         try:
-            self._future.set_result(inbox.get(timeout))
+            self._future.set_result(self._inbox.get())
         except BaseException as error:
             self._future.set_exception(error)
 
@@ -51,13 +51,15 @@ class Waiting:
         return self._future.result(10)
 
     @property
-    def done(self) -> bool:
-        return self._future.done()
+    def waits(self) -> bool:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return frame is not None and frame.f_code is threading.Condition.wait.__code__
 
 
-def _waits(thread: threading.Thread) -> bool:
-    frame = sys._current_frames().get(thread.ident or 0)
-    return frame is not None and frame.f_code is threading.Condition.wait.__code__
+def waiting_get(inbox: Inbox) -> Getting:
+    getting = Getting(inbox)
+    eventually(lambda: getting.waits, 10, "the thread waits in get()")
+    return getting
 
 
 def test_messages_come_in_the_order_of_their_publication(store: MessageStore) -> None:
@@ -97,7 +99,7 @@ def test_a_larger_prefetch_is_noticed_by_a_waiting_get(store: MessageStore) -> N
     publish(store, b"1", b"2")
     inbox = store.consume("q", 1)
     inbox.get(0)
-    waiting = Waiting(inbox)
+    waiting = waiting_get(inbox)
     inbox.set_prefetch(2)
     assert [delivery.body for delivery in waiting.result()] == [b"2"]
 
@@ -176,7 +178,7 @@ def test_rejecting_makes_room(store: MessageStore) -> None:
     publish(store, b"1", b"2")
     inbox = store.consume("q", 1)
     [one] = inbox.get(0)
-    waiting = Waiting(inbox)
+    waiting = waiting_get(inbox)
     inbox.reject(one.tag)
     assert [delivery.body for delivery in waiting.result()] == [b"2"]
 
@@ -185,7 +187,7 @@ def test_acknowledging_makes_room_for_a_waiting_get(store: MessageStore) -> None
     publish(store, b"1", b"2")
     inbox = store.consume("q", 1)
     [one] = inbox.get(0)
-    waiting = Waiting(inbox)
+    waiting = waiting_get(inbox)
     inbox.ack(one.tag)
     assert [delivery.body for delivery in waiting.result()] == [b"2"]
 
@@ -230,7 +232,7 @@ def test_delete_ends_a_waiting_get_with_nothing(store: MessageStore) -> None:
     publish(store, b"1", b"2")
     inbox = store.consume("q", 1)
     inbox.get(0)
-    waiting = Waiting(inbox)
+    waiting = waiting_get(inbox)
     store.delete("q")
     assert waiting.result() == []
 
@@ -249,7 +251,7 @@ def test_close_hands_the_messages_to_the_next_waiting_inbox(store: MessageStore)
     publish(store, b"1")
     first, second = store.consume("q", 1), store.consume("q", 1)
     first.get(0)
-    waiting = Waiting(second)
+    waiting = waiting_get(second)
     first.close()
     assert [(delivery.body, delivery.redelivered) for delivery in waiting.result()] == [(b"1", True)]
 
@@ -259,7 +261,7 @@ def test_a_closed_inbox_delivers_nothing_to_the_get_that_waits_in_it(store: Mess
     publish(store, b"1", b"2")
     inbox = store.consume("q", 1)
     inbox.get(0)
-    waiting = Waiting(inbox)
+    waiting = waiting_get(inbox)
     inbox.close()
     assert waiting.result() == []
     assert seen(store.consume("q", 0)) == [(b"1", True), (b"2", False)]
@@ -287,14 +289,14 @@ def test_a_closed_inbox_refuses(store: MessageStore, use: Callable[[Inbox, int],
 
 
 def test_a_publish_ends_a_waiting_get(store: MessageStore) -> None:
-    waiting = Waiting(store.consume("q", 1))
+    waiting = waiting_get(store.consume("q", 1))
     publish(store, b"1")
     assert [delivery.body for delivery in waiting.result()] == [b"1"]
 
 
 def test_wake_ends_a_waiting_get_with_nothing(store: MessageStore) -> None:
     inbox = store.consume("q", 1)
-    waiting = Waiting(inbox)
+    waiting = waiting_get(inbox)
     inbox.wake()
     assert waiting.result() == []
 
@@ -303,9 +305,8 @@ def test_wake_is_kept_for_the_next_get_and_for_that_one_alone(store: MessageStor
     inbox = store.consume("q", 1)
     inbox.wake()
     inbox.wake()
-    assert inbox.get() == []
-    waiting = Waiting(inbox)
-    assert not waiting.done
+    assert Getting(inbox).result() == []
+    waiting = waiting_get(inbox)
     inbox.wake()
     assert waiting.result() == []
 
@@ -314,17 +315,17 @@ def test_a_message_uses_up_the_wake(store: MessageStore) -> None:
     inbox = store.consume("q", 0)
     inbox.wake()
     publish(store, b"1")
-    assert [delivery.body for delivery in inbox.get()] == [b"1"]
-    waiting = Waiting(inbox)
+    assert bodies(inbox) == [b"1"]
+    waiting = waiting_get(inbox)
     inbox.close()
     assert waiting.result() == []
 
 
 def test_wake_is_for_one_inbox(store: MessageStore) -> None:
     woken, other = store.consume("q", 1), store.consume("q", 1)
-    waiting = Waiting(other)
+    waiting = waiting_get(other)
     woken.wake()
-    assert woken.get() == []
+    assert Getting(woken).result() == []
     publish(store, b"1")
     assert [delivery.body for delivery in waiting.result()] == [b"1"]
 
