@@ -11,6 +11,12 @@ need no server at all: queues in the memory of the process that behave as Rabbit
 The package knows nothing of the programs that use it. Linux; macOS with the limits that supported() names.
 """
 
+import sys
+
+if sys.platform == "win32":
+    # Otherwise Windows would be told that it has no module pwd.
+    raise ImportError(f"{sys.platform}: not supported; use Linux, macOS or WSL")
+
 from private_services.errors import ServiceError
 from private_services.in_process import Delivery, Inbox, MessageStore
 from private_services.platforms import supported

@@ -23,9 +23,7 @@ def unprivileged_account() -> Account | None:
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
-        raise ServiceError(
-            "PostgreSQL does not run as root, and there is no user nobody to run it as"
-        ) from None
+        raise ServiceError("PostgreSQL does not run as root, and there is no user nobody to run it as") from None
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 

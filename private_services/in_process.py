@@ -165,18 +165,20 @@ class Inbox:
         with queue.changed:
             if self._closed:
                 raise self._closed_error()
-            while True:
+            while not self._closed:
                 room = (self._prefetch or len(queue) + len(self._unacked)) - len(self._unacked)
                 if room > 0 and (messages := queue.take(room)):
                     self._woken = False
                     return [self._deliver(message) for message in messages]
-                if self._woken or self._closed:
+                if self._woken:
                     self._woken = False
                     return []
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     return []
                 queue.changed.wait(left)
+            # What close() gave back is for the other inboxes: here it could never be acknowledged.
+            return []
 
     def ack(self, tag: int, multiple: bool = False) -> None:
         """multiple: this one and all that were delivered to this inbox before it."""

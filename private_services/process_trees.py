@@ -3,8 +3,9 @@
 import contextlib
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
-import psutil  # type: ignore[import-untyped, unused-ignore]  # its stubs are a package of their own
+import psutil
 
 #: Seconds for the kernel to carry out a signal that no process can refuse.
 SIGNAL_DEADLINE = 10.0
@@ -16,6 +17,8 @@ class ProcessTree:
     """A later process with the same number is never mistaken for the one this tree was made of."""
 
     def __init__(self, pid: int) -> None:
+        #: Kept, because after the root's death nothing leads to its children.
+        self._frozen: list[psutil.Process] = []
         self._root = None
         with contextlib.suppress(psutil.NoSuchProcess):
             self._root = psutil.Process(pid)
@@ -27,21 +30,20 @@ class ProcessTree:
     def kill(self) -> None:
         """kill -9 of every process; returns when all of them are gone."""
         # All are stopped first, so that none can fork a child after the children were listed.
-        tree = self._stop()
+        tree = [*self._stop(), *self._frozen]
         for process in tree:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         _wait(tree, _ENDED)
 
     def freeze(self) -> None:
-        self._stop()
+        self._frozen = self._stop()
 
     def thaw(self) -> None:
-        if self._root is not None:
+        for process in reversed(self._frozen):
             with contextlib.suppress(psutil.NoSuchProcess):
-                for process in [*self._root.children(recursive=True), self._root]:
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        process.resume()
+                process.resume()
+        self._frozen = []
 
     def _stop(self) -> list[psutil.Process]:
         """The tree, parents before children; every process is stopped before its children are listed."""
@@ -54,12 +56,12 @@ class ProcessTree:
         return tree
 
 
-def program_of(pid: int) -> str | None:
-    """None: there is no such process."""
+def works_in(pid: int, folder: Path) -> bool:
+    """Whether this process exists and has the folder as its working folder; False when we may not know."""
     try:
-        return str(psutil.Process(pid).name())
-    except psutil.NoSuchProcess:
-        return None
+        return folder.samefile(psutil.Process(pid).cwd())
+    except (psutil.Error, OSError):
+        return False
 
 
 def _wait(processes: Iterable[psutil.Process], statuses: set[str]) -> None:

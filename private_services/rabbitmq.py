@@ -70,6 +70,10 @@ class PrivateRabbitMQ(PrivateService):
             raise ServiceError(f"rabbitmqctl {' '.join(arguments)} failed: {text.strip()}")
         return text
 
+    def _recall(self) -> None:
+        super()._recall()
+        self._node = self._state.get("node") or self._node
+
     def _find_ports(self) -> None:
         super()._find_ports()
         self._distribution_port, self._epmd_port = free_port(), free_port()

@@ -79,6 +79,7 @@ def _succeeds(command: list[str]) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             timeout=APT_DEADLINE,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return False

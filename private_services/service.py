@@ -47,7 +47,8 @@ class PrivateService(ABC):
 
     @property
     def port(self) -> int:
-        """Known before the start; start() changes a port that nobody asked for and another program has."""
+        """Known before the start. A port that nobody asked for is changed by start() when another program has
+        it, or when the service was started in this folder, with another port, since this object was made."""
         return self._port
 
     @property
@@ -72,8 +73,11 @@ class PrivateService(ABC):
         """Returns when the service accepts connections. Nothing happens when it runs already."""
         if self.running:
             return
+        # What a server that died by itself left behind, such as RabbitMQ's epmd.
+        self._end_all()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._folder_lock() as lock:
+            self._recall()
             for attempts_left in (2, 1, 0):
                 self._find_ports()
                 try:
@@ -83,6 +87,9 @@ class PrivateService(ABC):
                     self._end_all()
                     if not attempts_left or not self._port_may_change or is_free(self._port):
                         raise
+                except BaseException:
+                    self._end_all()
+                    raise
 
     def stop(self) -> None:
         """In good order; kill() when that takes longer than the deadline."""
@@ -122,6 +129,13 @@ class PrivateService(ABC):
     @abstractmethod
     def _ready(self, child: Child) -> bool: ...
 
+    def _recall(self) -> None:
+        """What was remembered since this object was made is true of the data: the password above all."""
+        self._state = self._remembered()
+        self._password = self._state.get("password") or self._password
+        if self._port_may_change:
+            self._port = self._state.get("port") or self._port
+
     def _find_ports(self) -> None:
         if self._port_may_change and not is_free(self._port):
             self._port = free_port()
@@ -138,21 +152,17 @@ class PrivateService(ABC):
         deadline = time.monotonic() + self.start_deadline
         while not self._ready(child):
             if not child.running:
-                raise ServiceError(
-                    f"{self.name} ended at once (exit code {child.exit_code}); {self._log_tail()}"
-                )
+                raise ServiceError(f"{self.name} ended at once (exit code {child.exit_code}); {self._log_tail()}")
             if time.monotonic() > deadline:
-                raise ServiceError(
-                    f"{self.name} is not ready after {self.start_deadline:g} s; {self._log_tail()}"
-                )
+                raise ServiceError(f"{self.name} is not ready after {self.start_deadline:g} s; {self._log_tail()}")
             time.sleep(0.01)
         # Clients hold this address from now on.
         self._port_may_change = False
 
     def _end_all(self) -> None:
-        child = self._own_child()
-        if child is not None:
-            child.kill()
+        # Also of a server that is dead already: what it left behind.
+        if self._child is not None and self._owner == os.getpid():
+            self._child.kill()
         self._child = None
 
     def _own_child(self) -> Child | None:
@@ -179,9 +189,7 @@ class PrivateService(ABC):
                     break
                 except BlockingIOError:
                     if time.monotonic() > deadline:
-                        raise ServiceError(
-                            f"another {self.name} runs in {self.folder}: stop it first"
-                        ) from None
+                        raise ServiceError(f"another {self.name} runs in {self.folder}: stop it first") from None
                     time.sleep(0.02)
             yield lock
         finally:
@@ -193,11 +201,14 @@ class PrivateService(ABC):
 
     def _remembered(self) -> dict[str, Any]:
         try:
-            return dict(json.loads(self._state_file.read_text()))
+            state = json.loads(self._state_file.read_text())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise ServiceError(f"{self._state_file} cannot be read: {error}") from error
+        if not isinstance(state, dict):
+            raise ServiceError(f"{self._state_file} cannot be read: it is not a json object")
+        return state
 
     def _remember(self, **facts: Any) -> None:
         self._state.update(facts)

@@ -58,7 +58,10 @@ def rabbitmq(service_folder: Path) -> Iterator[PrivateRabbitMQ]:
         yield server
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """After all other summaries: a long list of skipped tests must not push it out of sight."""
+    yield
     if _rabbitmq_missing is not None:
         terminalreporter.write_line(
             f"NOT TESTED: everything that needs RabbitMQ. {_rabbitmq_missing}", red=True, bold=True
