@@ -1,4 +1,4 @@
-"""Claim, relay, finish and reaper on an empty table, then behind millions of finished rows: the cost must be the same."""
+"""Claim, relay, finish and reaper on an empty table, then behind millions of finished rows: the cost must not grow."""
 
 from __future__ import annotations
 

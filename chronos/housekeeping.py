@@ -62,7 +62,7 @@ values (:id, :queue, :job, cast(:data as jsonb), :reason, 0, 'BadMessage', :fing
 
 
 def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
-    """Empty `.XQ`: a message that has a row is dropped (the row tells its story), one that has none becomes a record."""
+    """Empty `.XQ`: a message that has a row is dropped (the row tells more), one that has none becomes a record."""
     kept = dropped = 0
     for queue in POLICIES:
         with (

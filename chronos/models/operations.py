@@ -23,9 +23,7 @@ class Worker(Base):
 
     id: Mapped[uuid.UUID] = mapped_column(UUID, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
-    host: Mapped[str] = mapped_column(
-        Text
-    )  #: host name, boot id and pid namespace: where `pid` means something
+    host: Mapped[str] = mapped_column(Text)  #: host name, boot id and pid namespace: where `pid` means something
     pid: Mapped[int] = mapped_column(Integer)
     process_start: Mapped[str] = mapped_column(Text)  #: with pid and host, exactly one process
     queues: Mapped[list[str]] = mapped_column(JSONB, server_default=text("'[]'"))
