@@ -32,10 +32,11 @@ class ChronosBroker(Broker):
         # before_* hooks run down this list, after_* hooks run up.
         super().__init__(
             middleware=[
-                # First, so that its loop exists before anything of ours could need it, and ends after them.
-                AsyncIO(),
-                # Boots the loops; knows which thread runs what until everything about the run is decided.
+                # First: a database that is not migrated ends the process before any thread exists that would keep it;
+                # at the other end of a life, what the others still wanted to write has been handed over by then.
                 RunWorker(the_runtime),
+                # The one event loop of the process, for actors that are coroutines.
+                AsyncIO(),
                 # Below the boot: it writes to a database that is known to be migrated.
                 self.limits,
                 # On the way up: after the outcome is known, above the logs, for Dramatiq nacks what it marks.

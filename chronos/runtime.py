@@ -122,9 +122,7 @@ class Runtime:
             self.loops.persist(lambda: schema.require(self.loops))
         except ChronosError as error:
             sys.stderr.write(f"chronos: {error}\n")
-            sys.stderr.flush()
-            # Not sys.exit(): the event loop's thread is up already and would keep the process.
-            os._exit(EXIT_WRONG)
+            raise SystemExit(EXIT_WRONG) from None
         self.held.threads, self.held.queues = threads, max(1, len(queues))
         self.held.stopping = False
         name = self.settings.worker_name or socket.gethostname()

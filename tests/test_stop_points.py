@@ -87,17 +87,17 @@ def test_a_run_that_hangs_costs_its_process_and_nobody_elses_attempt(workers: Wo
 
 def test_rolling_restarts_under_load_lose_and_double_nothing(workers: Workers) -> None:
     with effects_server() as effects:
-        running = workers.start(2)
-        keys = [str(number) for number in range(600)]
-        workers.runtime.submit(
-            *[NewTask("broadcast", "work", {"url": effects.url, "key": key, "seconds": 0.02}) for key in keys]
-        )
-        for process in running:
-            before = len(effects.made)
-            eventually(lambda before=before: len(effects.made) > before + 30, what=workers.logs())
+        keys: list[str] = []
+        for process in workers.start(2):
+            load = [str(number) for number in range(len(keys), len(keys) + 400)]
+            keys += load
+            workers.runtime.submit(
+                *[NewTask("broadcast", "work", {"url": effects.url, "key": key, "seconds": 0.02}) for key in load]
+            )
+            eventually(lambda: set(effects.made) & set(load), what=workers.logs())  # noqa: B023 -- called here
             process.terminate()
             assert process.wait(30) == 0, workers.logs()
             workers.start(1)
-        assert workers.all_final() == {"completed": 600}
+        assert workers.all_final() == {"completed": len(keys)}
         assert sorted(effects.made) == sorted(keys)
         assert workers.sql("select distinct attempt, crashes from tasks") == [(1, 0)]
