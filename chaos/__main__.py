@@ -56,6 +56,7 @@ def main() -> int:
             address = urlsplit(rabbitmq.url)
             broker = f"{address.scheme}://{address.hostname}:{address.port}{address.path}"
             try:
+                print(f"PostgreSQL answers in {chaos.round_trip_ms():.1f} ms", flush=True)
                 for name in names:
                     print(f"{name}:", flush=True)
                     began = time.monotonic()

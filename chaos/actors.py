@@ -32,13 +32,15 @@ class Work(Params):
     kind: Literal["plain", "intent", "transaction"] = "intent"  #: how the effect is made
 
 
+_of_thread = threading.local()
+
+
 def _make_effect(params: Work) -> None:
-    connection = http.client.HTTPConnection(params.server, timeout=ANSWER_DEADLINE)
-    try:
-        connection.request("POST", f"/{params.key}?worker={os.getpid()}&seconds={params.seconds}")
-        connection.getresponse().read()
-    finally:
-        connection.close()
+    """Over one connection per thread: what the effect costs beside its seconds is not the engine's to answer for."""
+    if not hasattr(_of_thread, "connection"):
+        _of_thread.connection = http.client.HTTPConnection(params.server, timeout=ANSWER_DEADLINE)
+    _of_thread.connection.request("POST", f"/{params.key}?worker={os.getpid()}&seconds={params.seconds}")
+    _of_thread.connection.getresponse().read()
 
 
 def _work(params: Work, ctx: Context) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -78,18 +79,19 @@ class _Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            target = urlsplit(head.split(b" ", 2)[1].decode())
-            if head.startswith(b"POST"):
-                options = parse_qs(target.query)
-                await self._make(target.path[1:], int(options["worker"][0]), float(options["seconds"][0]))
-                body = b"{}"
-            else:
-                body = json.dumps(self._effects).encode()
-            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-            await writer.drain()
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                target = urlsplit(head.split(b" ", 2)[1].decode())
+                if head.startswith(b"POST"):
+                    options = parse_qs(target.query)
+                    await self._make(target.path[1:], int(options["worker"][0]), float(options["seconds"][0]))
+                    body = b"{}"
+                else:
+                    body = json.dumps(self._effects).encode()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
-            pass  # a caller that was killed
+            pass  # the caller has ended
         finally:
             writer.close()
 
@@ -103,15 +105,17 @@ class _Server:
         entry[3] = time.monotonic()
 
 
+def _end_with_the_run() -> None:
+    """Standard input ends when the run closes it, and also when the run is killed."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
 async def _main() -> None:
     server = await asyncio.start_server(_Server().serve, LOOPBACK, 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    threading.Thread(
-        target=lambda: (sys.stdin.buffer.read(), loop.call_soon_threadsafe(ended.set)), daemon=True
-    ).start()
-    await ended.wait()
+    threading.Thread(target=_end_with_the_run, daemon=True).start()
+    await server.serve_forever()
 
 
 if __name__ == "__main__":

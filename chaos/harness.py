@@ -23,6 +23,7 @@ import psycopg
 from dramatiq.common import xq_name
 from sqlalchemy import text
 
+from chaos.breaks import break_database
 from chaos.effects import EffectServer, times_made
 from chaos.latency import Network
 from chaos.verdicts import Row, Verdict, compare
@@ -92,12 +93,24 @@ class Chaos:
         )
         try:
             schema.upgrade(stage.runtime.database)
-            stage.sql("create table effects (key text not null)")
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("create table effects (key text not null)")
+                break_database(connection, self.break_)
             yield stage
         finally:
             stage.close()
             with psycopg.connect(self.postgres.url, autocommit=True) as connection:
                 connection.execute(f"drop database {name} with (force)")
+
+    def round_trip_ms(self) -> float:
+        """How long PostgreSQL's answer to a worker takes at best, the network included."""
+        with psycopg.connect(self.network.through(self.postgres.url), autocommit=True) as connection:
+            times = []
+            for _ in range(20):
+                began = time.perf_counter()
+                connection.execute("select 1")
+                times.append(time.perf_counter() - began)
+        return min(times) * 1000
 
     def close(self) -> None:
         self.network.close()
@@ -174,8 +187,7 @@ class Stage:
 
     def sql(self, statement: str, **values: Any) -> list[Any]:
         with self.runtime.database.statement() as connection:
-            found = connection.execute(text(statement), values)
-            return list(found.all()) if found.returns_rows else []
+            return list(connection.execute(text(statement), values).all())
 
     def left(self) -> int:
         """Accepted tasks that are not final."""
@@ -221,14 +233,12 @@ class Stage:
         return [worker for worker in self.living() if worker.name in names]
 
     def running(self) -> list[Worker]:
-        """Those of them that run something at this moment, as the table says."""
-        names = {
-            row[0]
-            for row in self.sql(
-                "select distinct w.name from tasks t join workers w on w.id = t.worker where t.status = 'in_progress'"
-            )
-        }
-        return [worker for worker in self.ready() if worker.name in names]
+        """Living workers that run something at this moment, as the table says."""
+        statement = (
+            "select distinct w.name from tasks t join workers w on w.id = t.worker where t.status = 'in_progress'"
+        )
+        names = {row[0] for row in self.sql(statement)}
+        return [worker for worker in self.living() if worker.name in names]
 
     def living(self) -> list[Worker]:
         return [worker for worker in self.workers if not worker.ended and worker.process.poll() is None]
@@ -289,8 +299,10 @@ class Stage:
             self.replace_fallen()
             moving = now - last_change < 2 * LEASE
             if now >= next_kill and moving and randomness is not None and every is not None:
-                victims = self.running() if only_running else self.ready()
-                if victims:
+                ready = self.ready()
+                victims = [worker for worker in self.running() if worker in ready] if only_running else ready
+                # One survives: what is shown is recovery, not how quickly Python starts.
+                if victims and len(ready) > 1:
                     victim = randomness.choice(victims)
                     self.kill(victim)
                     self.spawn()

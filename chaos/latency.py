@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import selectors
 import socket
 import subprocess
@@ -95,15 +96,17 @@ class _Proxy:
         await arriving
 
 
+def _end_with_the_run() -> None:
+    """Standard input ends when the run closes it, and also when the run is killed."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
 async def _main(port: int, delay: float) -> None:
     server = await asyncio.start_server(_Proxy(port, delay).serve, LOOPBACK, 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    threading.Thread(
-        target=lambda: (sys.stdin.buffer.read(), loop.call_soon_threadsafe(ended.set)), daemon=True
-    ).start()
-    await ended.wait()
+    threading.Thread(target=_end_with_the_run, daemon=True).start()
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
