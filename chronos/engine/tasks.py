@@ -266,10 +266,10 @@ def claim(
     return sorted((_claimed(row, queue, token) for row in rows), key=lambda task: place[task.id])
 
 
-def _claimed(row: Any, queue: str, token: uuid.UUID, slot: float = 0.0) -> Claimed:
+def _claimed(row: Any, queue: str, token: uuid.UUID) -> Claimed:
     return Claimed(
         row.id, token, queue, row.task_name, row.attempt, row.max_attempts, row.params,
-        row.user_id, row.bot_id, row.chat, row.expires_at, slot,
+        row.user_id, row.bot_id, row.chat, row.expires_at,
     )  # fmt: skip
 
 
@@ -296,17 +296,16 @@ def why_refused(
     return {row.id: row.why for row in rows}
 
 
-# A function of the database (migration 0002): lock, count and take in one round trip.
-_CLAIM_LIMITED = text("""
-select * from claim_limited(:queue, cast(:ids as uuid[]), :worker, :token, :horizon)
-""")
+# A procedure of the database (migration 0002): lock, count and take in one round trip.
+_CLAIM_LIMITED = text("call claim_limited(:queue, cast(:ids as uuid[]), :worker, :token, :horizon, null)")
 
 
 @dataclass(frozen=True)
 class LimitedClaim:
     claimed: list[Claimed]
     refused: list[uuid.UUID]  #: pending and due, only a limit says no
-    ask_again: float  #: seconds until it may make sense
+    full: bool = False  #: as many run as may run at once
+    next_slot: float = 0.0  #: seconds until a rate allows the next start
 
 
 def claim_limited(
@@ -319,16 +318,23 @@ def claim_limited(
 ) -> LimitedClaim:
     """Claim as many as the limits allow over all processes; starts may be reserved up to `horizon` seconds ahead.
 
-    Repeating it with the same token after a lost answer is safe.
+    It commits by itself. Repeating it with the same token after a lost answer is safe.
     """
-    rows = connection.execute(
+    answer: dict[str, Any] = connection.execute(
         _CLAIM_LIMITED, {"queue": queue, "ids": list(ids), "worker": worker, "token": token, "horizon": horizon}
-    ).all()
-    return LimitedClaim(
-        [_claimed(row, queue, token, row.slot) for row in rows if row.granted],
-        [row.id for row in rows if not row.granted],
-        max((row.ask_again for row in rows), default=0.0),
-    )
+    ).scalar_one()
+    claimed = [
+        Claimed(
+            **{**row, "id": uuid.UUID(row["id"]), "expires_at": _moment(row["expires_at"])}, queue=queue, token=token
+        )
+        for row in answer["claimed"]
+    ]
+    refused = [uuid.UUID(id_) for id_ in answer["refused"]]
+    return LimitedClaim(claimed, refused, answer["full"], answer["next_slot"])
+
+
+def _moment(text_: str | None) -> datetime | None:
+    return None if text_ is None else datetime.fromisoformat(text_)
 
 
 # ------------------------------------------------------------------------------------- outcomes of a run

@@ -215,7 +215,7 @@ class ClaimingConsumer(Consumer):
             # The batch was the oldest that we held, so this acks nothing else.
             self.inbox.ack(batch[-1][0], multiple=True)
             return
-        self._ask_at = now + answer.ask_again if answer is not None and refused else 0.0
+        self._ask_at = now + self.limits.ask_again(self.queue, answer) if refused else 0.0
         mine = {run.id for run in claimed}
         for tag, _, id_ in batch:
             if id_ in mine:

@@ -17,6 +17,8 @@ from chronos.runtime import Runtime
 #: Slots of a rate are reserved so far ahead, in seconds, or three times what a claim takes: a process that asks again
 #: only when its slot has come would be late by a round trip each time.
 HORIZON = 0.05
+#: Seconds between two questions of a process whose messages a limit refuses.
+SOONEST, LATEST = 0.005, 0.9
 
 
 class LimitQueues(Middleware):
@@ -48,13 +50,21 @@ class LimitQueues(Middleware):
             with self.runtime.loops.statement() as connection:
                 claimed = tasks.claim(connection, queue, ids, worker, token)
             if claimed or not self._limited_by_another(queue):
-                return LimitedClaim(claimed, [], 0.0)
+                return LimitedClaim(claimed, [])
         horizon = max(HORIZON, 3 * self._claim_seconds)
         started = time.monotonic()
         with self.runtime.loops.statement() as connection:
             answer = tasks.claim_limited(connection, queue, ids, worker, token, horizon)
         self._claim_seconds += (time.monotonic() - started - self._claim_seconds) * 0.1
         return answer
+
+    def ask_again(self, queue: str, answer: LimitedClaim) -> float:
+        """Seconds until a refused task should ask again, unless a run of this process ends before."""
+        wait = max(SOONEST, answer.next_slot - HORIZON / 2)
+        if answer.full:
+            # A place becomes free when somebody's run ends: the longer they take, the less a look costs to miss.
+            wait = max(wait, min(LATEST, max(2 * SOONEST, self.runtime.held.average(queue) / 4)))
+        return wait
 
     def _limited_by_another(self, queue: str) -> bool:
         """A worker with newer code may have limited a queue that has no limit here (rolling deploy)."""

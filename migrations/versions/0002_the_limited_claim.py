@@ -1,8 +1,4 @@
-"""the limited claim
-
-Revision ID: 0002
-Revises: 0001
-"""
+"""the limited claim"""
 
 from alembic import op
 
@@ -11,12 +7,12 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-# One round trip, so that the limits' lock is held for a moment and not for the way to a worker and back.
+# A procedure, because it commits twice: first without waiting for the disk, which frees the limits' lock for the other
+# processes, then with waiting, so that a claim is durable before its answer leaves.
 CLAIM_LIMITED = """
-create function claim_limited(the_queue text, wanted uuid[], the_worker uuid, the_token uuid, horizon float)
-returns table (id uuid, task_name text, attempt smallint, max_attempts smallint, params jsonb, user_id bigint,
-               bot_id bigint, chat bigint, expires_at timestamptz, slot float, granted boolean, ask_again float)
-language plpgsql volatile as $$
+create procedure claim_limited(
+  the_queue text, wanted uuid[], the_worker uuid, the_token uuid, horizon float, inout answer jsonb)
+language plpgsql as $$
 declare
   moment timestamptz;
   limit_keys text[];
@@ -31,8 +27,10 @@ declare
   taken uuid[] := '{}';
   slots float[] := '{}';
   refused uuid[] := '{}';
-  wait float := 0.005;
+  is_full boolean := false;
+  next_slot float := 0;
 begin
+  perform set_config('synchronous_commit', 'off', true);
   -- Whoever waited for this lock counts with a fresh snapshot below: each statement takes its own.
   perform 1 from limits l where l.queue = the_queue order by l.key for update;
   moment := clock_timestamp();
@@ -57,9 +55,14 @@ begin
     start_in := 0;
     for i in 1 .. coalesce(array_length(limit_keys, 1), 0) loop
       if limit_names[i] is null or limit_names[i] = candidate.task_name then
-        allowed := allowed and (mosts[i] is null or runnings[i] < mosts[i])
-                           and (steps[i] is null or aheads[i] <= horizon);
-        start_in := greatest(start_in, case when steps[i] is null then 0 else aheads[i] end);
+        if runnings[i] >= mosts[i] then
+          allowed := false;
+          is_full := true;
+        end if;
+        if steps[i] is not null then
+          allowed := allowed and aheads[i] <= horizon;
+          start_in := greatest(start_in, aheads[i]);
+        end if;
       end if;
     end loop;
     if not allowed then
@@ -77,29 +80,29 @@ begin
   end loop;
 
   for i in 1 .. coalesce(array_length(limit_keys, 1), 0) loop
-    -- A full limit is asked again soon, and at once when a run of the asking process ends.
-    wait := greatest(wait, case when runnings[i] >= mosts[i] then 0.05 end,
-                     case when steps[i] is not null then aheads[i] - horizon / 2 end);
+    next_slot := greatest(next_slot, case when steps[i] is not null then aheads[i] end);
     if array_length(taken, 1) > 0 and steps[i] is not null then
       update limits l set tat = moment + aheads[i] * interval '1 second' where l.key = limit_keys[i];
     end if;
   end loop;
 
-  return query
-    -- The answer to an earlier call with the same token was lost.
-    select t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at,
-           greatest(0, extract(epoch from t.started_at - moment))::float, true, 0::float
+  update tasks t set status = 'in_progress', attempt = t.attempt + 1, worker = the_worker, token = the_token,
+         started_at = moment + g.slot * interval '1 second', updated_at = moment
+  from unnest(taken, slots) g(id, slot) where t.id = g.id;
+
+  -- With what an earlier call with the same token took, whose answer was lost.
+  select jsonb_build_object('refused', to_jsonb(refused), 'full', is_full, 'next_slot', next_slot, 'claimed',
+    coalesce(jsonb_agg(jsonb_build_object('id', t.id, 'task_name', t.task_name, 'attempt', t.attempt,
+      'max_attempts', t.max_attempts, 'params', t.params, 'user_id', t.user_id, 'bot_id', t.bot_id, 'chat', t.chat,
+      'expires_at', t.expires_at, 'slot', greatest(0, extract(epoch from t.started_at - moment)))
+      order by t.started_at, t.id), '[]'))
+    into answer
     from tasks t where t.id = any(wanted) and t.token = the_token;
-  return query
-    update tasks t set status = 'in_progress', attempt = t.attempt + 1, worker = the_worker, token = the_token,
-           started_at = moment + g.slot * interval '1 second', updated_at = moment
-    from unnest(taken, slots) g(id, slot) where t.id = g.id
-    returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at,
-              g.slot, true, 0::float;
-  return query
-    select r.id, null::text, null::smallint, null::smallint, null::jsonb, null::bigint, null::bigint, null::bigint,
-           null::timestamptz, 0::float, false, wait
-    from unnest(refused) r(id);
+  commit;
+  if jsonb_array_length(answer -> 'claimed') > 0 then
+    -- Something to commit, so that this commit waits until all before it is on disk.
+    perform pg_logical_emit_message(true, 'chronos', '');
+  end if;
 end
 $$
 """
@@ -110,4 +113,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("drop function claim_limited(text, uuid[], uuid, uuid, float)")
+    op.execute("drop procedure claim_limited(text, uuid[], uuid, uuid, float, jsonb)")
