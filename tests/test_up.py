@@ -94,7 +94,12 @@ class Up:
             self.tree()
             self.process.kill()
             self.process.wait(10)
-        eventually(self.nothing_is_left, 30, "the children of a killed `chronos up` are gone")
+        try:
+            eventually(self.nothing_is_left, 30, "the children of a killed `chronos up` are gone")
+        finally:
+            for process in self.seen:
+                if process.is_running():
+                    process.kill()
 
 
 Start = Callable[..., Up]
