@@ -37,7 +37,7 @@ def test_a_system_without_nobody_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else and become them")
-@pytest.mark.parametrize("mode", [0o700, 0o070, 0o007, 0o711, 0o750, 0o000])
+@pytest.mark.parametrize("mode", [0o700, 0o070, 0o007, 0o711, 0o750, 0o000], ids=oct)
 @pytest.mark.parametrize("owner", ["theirs", "their group's", "another's"])
 def test_it_says_of_a_folder_what_the_kernel_says(open_folder: Path, mode: int, owner: str) -> None:
     account = Account("somebody", 54321, 54322)

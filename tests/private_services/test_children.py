@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -106,10 +107,24 @@ def test_a_failed_fork_is_told_to_the_caller_and_the_next_one_works(monkeypatch:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_a_child_with_an_account_has_nothing_of_root() -> None:
+    """Above all not the groups that root may be in, as the owner of this child is."""
     account = unprivileged_account()
-    said = output_of(["/bin/sh", "-c", "id -u; id -g; id -G"], account=account)
     assert account is not None
-    assert said.split() == [str(account.uid), str(account.gid), str(account.gid)]
+    program = """
+from private_services.accounts import unprivileged_account
+from private_services.children import Child
+child = Child(["/usr/bin/id"], account=unprivileged_account(), env={"LC_ALL": "C"}, output=1)
+assert child.wait(30)
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], extra_groups=[0, 4], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert re.findall(r"(\w+)=(\d+)", said) == [
+        ("uid", str(account.uid)),
+        ("gid", str(account.gid)),
+        ("groups", str(account.gid)),
+    ]
+    assert "," not in said
 
 
 def test_kill_ends_the_whole_tree() -> None:
@@ -152,11 +167,14 @@ def test_a_tree_whose_root_has_ended_touches_nothing() -> None:
 def test_a_process_works_in_one_folder(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "link").symlink_to(tmp_path)
-    with subprocess.Popen(["/bin/sleep", "600"], cwd=tmp_path) as process:
+    process = subprocess.Popen(["/bin/sleep", "600"], cwd=tmp_path)
+    try:
         assert works_in(process.pid, tmp_path)
         assert works_in(process.pid, tmp_path / "link")
         assert not works_in(process.pid, tmp_path / "other")
+    finally:
         process.kill()
+        process.wait(10)
     assert not works_in(process.pid, tmp_path)
 
 

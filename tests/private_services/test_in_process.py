@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -334,6 +335,7 @@ def test_threads_that_fail_and_close_lose_and_double_nothing(store: MessageStore
     """Four consumers give back, reject, close and come again while two others publish."""
     total = 1200
     settled: list[bytes] = []
+    deadline = time.monotonic() + 20
 
     def produce(first: int) -> None:
         for number in range(first, total, 2):
@@ -343,6 +345,7 @@ def test_threads_that_fail_and_close_lose_and_double_nothing(store: MessageStore
         turn = seed
         inbox = store.consume("q", 7)
         while len(settled) + store.ready_count("q.XQ") < total:
+            assert time.monotonic() < deadline, "some messages never came"
             for tag, body, redelivered in inbox.get(0.01):
                 turn += 1
                 if inbox.closed:

@@ -130,4 +130,4 @@ class QueueOfTwoInboxes(RuleBasedStateMachine):
 
 
 TestQueueOfTwoInboxes = QueueOfTwoInboxes.TestCase
-TestQueueOfTwoInboxes.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestQueueOfTwoInboxes.settings = settings(max_examples=250, stateful_step_count=40, deadline=None)
