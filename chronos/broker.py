@@ -76,6 +76,8 @@ class ChronosBroker(Broker):
                 f"{message.actor_name}.send() goes past the engine: the task would have no row and could be lost."
                 f" Use {message.actor_name}.submit(...) or chronos.runtime.runtime().submit(...)"
             )
+        if self.runtime.amqp_url is None:
+            raise BadInput("periodiq needs RabbitMQ: set CHRONOS_AMQP_URL (`chronos up` gives its ticks by itself)")
         publisher = self.runtime.transport.publisher()
         try:
             publisher.send(message.queue_name, message.encode())

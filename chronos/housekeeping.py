@@ -20,7 +20,9 @@ BATCH, MOST_BATCHES = 5000, 40
 
 _PRUNE = text("""
 with old as materialized (
-  select id from tasks where id > :after and id < :before and status = any(cast(:statuses as text[]))
+  select id from tasks t where id > :after and id < :before
+    and (status = any(cast(:statuses as text[])) or :cleared and status = 'failed'
+         and not exists (select from dead_letters d where d.task_id = t.id))
     and finished_at < clock_timestamp() - :days * interval '1 day' order by id limit :rows for update skip locked
 ), events as (delete from task_events e using old where e.task_id = old.id
 ), ledger as (delete from sends s using old where s.task_id = old.id
@@ -46,7 +48,15 @@ def prune(runtime: Runtime) -> dict[str, int]:
             with runtime.database.statement() as connection:
                 after = connection.execute(
                     _PRUNE,
-                    {"after": after, "before": before, "statuses": statuses, "days": days, "rows": BATCH},
+                    {
+                        "after": after,
+                        "before": before,
+                        "statuses": statuses,
+                        # A failed task whose dead letter somebody cleared is as done as a completed one.
+                        "cleared": statuses[0] == "completed",
+                        "days": days,
+                        "rows": BATCH,
+                    },
                 ).scalar()
             batches += 1
     with runtime.database.statement() as connection:

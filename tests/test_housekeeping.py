@@ -31,6 +31,18 @@ def old_task(runtime: Runtime, status: str, days: float) -> uuid.UUID:
     return id_
 
 
+def bury(runtime: Runtime, id_: uuid.UUID) -> None:
+    with runtime.database.transaction() as connection:
+        connection.execute(
+            text(
+                "insert into dead_letters (id, task_id, original_queue, original_job_id, original_job_data,"
+                " failure_reason, attempts_made, fingerprint)"
+                " values (gen_random_uuid(), :id, 'system', 'x', '{}', 'why', 3, 'f')"
+            ),
+            {"id": id_},
+        )
+
+
 def left(runtime: Runtime) -> set[uuid.UUID]:
     with runtime.database.statement() as connection:
         assert connection.execute(text("select count(*) from tasks")).scalar() == (
@@ -42,7 +54,19 @@ def left(runtime: Runtime) -> set[uuid.UUID]:
 def test_completed_rows_go_after_a_week_and_failed_ones_stay_until_cleared(runtime: Runtime) -> None:
     for status in ("completed", "cancelled", "expired"):
         old_task(runtime, status, 8)
-    kept = {old_task(runtime, "completed", 6), old_task(runtime, "failed", 400), old_task(runtime, "unknown", 400)}
+    kept = {old_task(runtime, "completed", 6), old_task(runtime, "unknown", 400)}
+    failed = old_task(runtime, "failed", 400)
+    bury(runtime, failed)
+    kept.add(failed)
+    housekeeping.prune(runtime)
+    assert left(runtime) == kept
+
+
+def test_a_failed_row_goes_like_a_completed_one_when_its_dead_letter_was_cleared(runtime: Runtime) -> None:
+    old_task(runtime, "failed", 8)
+    kept = {old_task(runtime, "failed", 8), old_task(runtime, "failed", 6)}
+    for id_ in kept:
+        bury(runtime, id_)
     housekeeping.prune(runtime)
     assert left(runtime) == kept
 
@@ -50,8 +74,10 @@ def test_completed_rows_go_after_a_week_and_failed_ones_stay_until_cleared(runti
 def test_failed_rows_go_too_when_a_setting_says_so(database_url: str) -> None:
     runtime = Runtime(Settings(database_url=database_url, keep_failed_days=30))
     try:
-        old_task(runtime, "failed", 31)
+        bury(runtime, old_task(runtime, "failed", 31))
         kept = {old_task(runtime, "failed", 29)}
+        for id_ in kept:
+            bury(runtime, id_)
         housekeeping.prune(runtime)
         assert left(runtime) == kept
     finally:
