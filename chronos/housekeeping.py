@@ -80,16 +80,16 @@ def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
             runtime.database.transaction() as connection,
         ):
             for body in bodies:
-                if _record(connection, queue, body):
+                if _record(connection, queue, body, runtime.settings.max_message_bytes):
                     kept += 1
                 else:
                     dropped += 1
     return {"recorded": kept, "dropped": dropped}
 
 
-def _record(connection: Connection, queue: str, body: bytes) -> bool:
+def _record(connection: Connection, queue: str, body: bytes, most_bytes: int) -> bool:
     """False: the message has a row, which tells more than the message could."""
-    task_id, reason = _read(body)
+    task_id, reason = _read(body, most_bytes)
     if task_id is not None:
         known = connection.execute(text("select 1 from tasks where id = :id"), {"id": task_id}).scalar()
         if known:
@@ -110,7 +110,10 @@ def _record(connection: Connection, queue: str, body: bytes) -> bool:
     return True
 
 
-def _read(body: bytes) -> tuple[uuid.UUID | None, str]:
+def _read(body: bytes, most_bytes: int) -> tuple[uuid.UUID | None, str]:
+    """The task that a dead message names, and what is wrong with it."""
+    if len(body) > most_bytes:
+        return None, f"the message is larger than the {most_bytes:,} bytes of a wake-up"
     try:
         message: Message[Any] = Message.decode(body)
     except (DecodeError, TypeError, KeyError, ValueError):

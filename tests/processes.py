@@ -31,6 +31,11 @@ def eventually(check: Callable[[], Any], seconds: float = 30, what: str = "") ->
     return value
 
 
+def pass_time(seconds: float) -> None:
+    """For a fault that is a matter of time: a server that is away for so long."""
+    threading.Event().wait(seconds)
+
+
 class Workers:
     def __init__(self, database_url: str, amqp_url: str | None, folder: Path) -> None:
         self.environment = {

@@ -41,6 +41,14 @@ report_work = actor(queue="report", params=Work, name="report_work")(_work)
 single_work = actor(queue="delivery", params=Work, name="single_work", concurrency=1)(_work)
 
 
+@actor(queue="broadcast", params=Work)
+def shout(params: Work, ctx: Context) -> None:
+    """An effect without a ledger."""
+    request = urllib.request.Request(f"{params.url}/{params.key}", method="POST", data=b"")  # noqa: S310
+    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
+    time.sleep(params.seconds)
+
+
 class Leak(Params):
     token: str
     chat: int
