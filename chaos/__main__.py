@@ -67,8 +67,10 @@ def main() -> int:
     except (ServiceError, HarnessError) as error:
         raise SystemExit(f"chaos: {error}") from None
     _report(verdicts, seed, broker)
-    if all(verdict.passed for verdict in verdicts):
-        shutil.rmtree(folder, ignore_errors=True)
+    passed = all(verdict.passed for verdict in verdicts)
+    for part in [folder] if passed else [folder / "postgres", folder / "rabbitmq"]:
+        shutil.rmtree(part, ignore_errors=True)
+    if passed:
         return 0
     print(f"the workers' logs are in {folder / 'stages'}", file=sys.stderr)
     return 1
