@@ -105,6 +105,8 @@ class RunWorker(Middleware):
             if self._done.wait(0.1):
                 return
         for thread, (message, _, _) in list(self._running.items()):
+            if message.run.effects_open:
+                continue  # interrupted now, a call that is about to answer would end as unknown
             log.warning("handed back: the worker stops", task=str(message.run.id))
             raise_thread_exception(thread, HandBack)
         if self._done.wait(margin / 2):
