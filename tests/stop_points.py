@@ -79,6 +79,23 @@ def with_the_claims_answer_lost() -> None:
     _lose_the_first_answer(OperationalError("claim", {}, psycopg.OperationalError("the connection is lost")))
 
 
+def with_the_intents_answer_lost() -> None:
+    """The intent is committed, and the connection breaks before its answer arrives."""
+    from chronos.engine import sends
+
+    intend = sends.intend
+    done = threading.Event()
+
+    def lose(*arguments: Any) -> Any:
+        answer = intend(*arguments)
+        if not done.is_set():
+            done.set()
+            raise OperationalError("intend", {}, psycopg.OperationalError("the connection is lost"))
+        return answer
+
+    sends.intend = lose
+
+
 def with_a_claim_forgotten() -> None:
     """The claim is committed, and this process knows nothing of it."""
     _lose_the_first_answer(RuntimeError("no error of the database"))
@@ -99,6 +116,7 @@ POINTS = {
     "before the final status": before_the_final_status,
     "with a claimed batch in the buffer": with_a_claimed_batch_in_the_buffer,
     "with the claim's answer lost": with_the_claims_answer_lost,
+    "with the intent's answer lost": with_the_intents_answer_lost,
     "with a claim forgotten": with_a_claim_forgotten,
     "with messages past the claim": with_messages_past_the_claim,
 }

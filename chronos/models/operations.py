@@ -48,6 +48,7 @@ class Send(Base):
     key: Mapped[str] = mapped_column(Text, primary_key=True)
     chat: Mapped[int | None] = mapped_column(BigInteger)
     state: Mapped[str] = mapped_column(Text)
+    token: Mapped[uuid.UUID | None] = mapped_column(UUID)  #: of the run that means to make it, or made it
     repeats: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     message_id: Mapped[int | None] = mapped_column(BigInteger)
     result: Mapped[Any | None] = mapped_column(JSONB)

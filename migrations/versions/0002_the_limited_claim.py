@@ -1,5 +1,6 @@
-"""the limited claim"""
+"""the limited claim, and whose an intent is"""
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0002"
@@ -109,8 +110,10 @@ $$
 
 
 def upgrade() -> None:
+    op.add_column("sends", sa.Column("token", sa.UUID(), nullable=True))
     op.execute(CLAIM_LIMITED)
 
 
 def downgrade() -> None:
     op.execute("drop procedure claim_limited(text, uuid[], uuid, uuid, float, jsonb)")
+    op.drop_column("sends", "token")
