@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from chronos.config import Settings
 from chronos.engine import schema, tasks
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 from private_services import PrivatePostgres
 

@@ -19,7 +19,7 @@ from sqlalchemy import text
 from bench.marks import Counter, Ear
 from chronos.config import Settings
 from chronos.engine import schema
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 from private_services import PrivatePostgres, PrivateRabbitMQ
 

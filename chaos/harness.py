@@ -29,7 +29,7 @@ from chaos.latency import Network
 from chaos.verdicts import Row, Verdict, compare
 from chronos.config import Settings
 from chronos.engine import schema
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 from private_services import PrivatePostgres, PrivateRabbitMQ

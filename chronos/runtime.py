@@ -25,9 +25,10 @@ from chronos.engine.rabbitmq import RabbitTransport
 from chronos.engine.reaper import Reaper
 from chronos.engine.relay import Relay
 from chronos.engine.shortcut import ShortCut
-from chronos.engine.tasks import Claimed, NewTask, Submitted
+from chronos.engine.tasks import Claimed, Submitted
 from chronos.engine.transports import Transport
 from chronos.errors import BadInput, ChronosError
+from chronos.models.new_task import NewTask
 from chronos.queues import policy_of
 
 log = structlog.get_logger("chronos")

@@ -26,7 +26,8 @@ from chronos.cli import main
 from chronos.cli.app import app
 from chronos.config import Settings, settings
 from chronos.engine import tasks
-from chronos.engine.tasks import Claimed, NewTask
+from chronos.engine.tasks import Claimed
+from chronos.models.new_task import NewTask
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 from chronos.runtime import runtime as the_runtime

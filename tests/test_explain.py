@@ -12,8 +12,9 @@ from sqlalchemy import text
 
 from chronos import queue_control
 from chronos.engine import tasks
-from chronos.engine.tasks import Claimed, NewTask
+from chronos.engine.tasks import Claimed
 from chronos.explain import Story, explain
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 
 LEASE = 600.0  # long, so that no slow machine turns a living worker into a dead one

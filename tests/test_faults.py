@@ -14,7 +14,7 @@ import pytest
 
 from chronos import housekeeping
 from chronos.engine import tasks
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from private_services import PrivatePostgres, PrivateRabbitMQ
 from tests.processes import Workers, effects_server, eventually, pass_time
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from chronos import housekeeping
 from chronos.config import Settings
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 
 DAY = 86400

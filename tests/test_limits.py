@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from chronos.engine import limits, tasks
-from chronos.engine.tasks import LimitedClaim, NewTask
+from chronos.engine.tasks import LimitedClaim
+from chronos.models.new_task import NewTask
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 

@@ -8,7 +8,7 @@ import pika
 import pytest
 
 from chronos import housekeeping
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from tests.processes import Workers, eventually
 
 

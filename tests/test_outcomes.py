@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from chronos.engine import tasks
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from tests.processes import Workers, eventually
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from tests.processes import Effects, Workers, effects_server, eventually
 
 pytestmark = pytest.mark.rabbitmq

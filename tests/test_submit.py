@@ -12,8 +12,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from chronos.engine import tasks
-from chronos.engine.tasks import NewTask
 from chronos.errors import BadInput
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 
 

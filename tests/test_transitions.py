@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from chronos.engine import tasks
-from chronos.engine.tasks import Claimed, NewTask
+from chronos.engine.tasks import Claimed
 from chronos.models import MOVES, TaskStatus
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 
 ERROR: dict[str, str | None] = {"message": "it broke", "class": "Broken", "traceback": None}

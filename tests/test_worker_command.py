@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from private_services import PrivatePostgres, free_port
 from tests.processes import ROOT, Workers, eventually
 

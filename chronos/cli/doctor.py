@@ -13,9 +13,9 @@ from chronos.cli.config import misspelt
 from chronos.config import settings
 from chronos.durations import in_words
 from chronos.engine import schema, tasks
-from chronos.engine.tasks import NewTask
 from chronos.errors import ChronosError, one_line
 from chronos.explain import explain
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime, runtime
 
 PING_SECONDS = 15.0

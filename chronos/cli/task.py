@@ -42,7 +42,7 @@ def submit(
     run_at, expires_at = moment(at) if at else None, moment(expires) if expires else None
     from chronos.actor import checked_params
     from chronos.actors import broker
-    from chronos.engine.tasks import NewTask
+    from chronos.models.new_task import NewTask
     from chronos.runtime import runtime
 
     actor = broker.actors.get(name)
