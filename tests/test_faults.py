@@ -14,6 +14,7 @@ import pytest
 
 from chronos import housekeeping
 from chronos.engine import tasks
+from chronos.engine.transports import encode
 from chronos.models.new_task import NewTask
 from private_services import PrivatePostgres, PrivateRabbitMQ
 from tests.processes import Workers, effects_server, eventually, pass_time
@@ -152,6 +153,24 @@ def _reaches(workers: Workers) -> bool:
         return bool(workers.sql("select 1"))
     except Exception:
         return False
+
+
+def test_many_copies_of_a_message_run_its_task_once(workers: Workers, amqp_url: str) -> None:
+    with effects_server() as effects:
+        workers.start(2)
+        done = workers.runtime.submit(
+            *[NewTask("broadcast", "shout", {"url": effects.url, "key": str(n), "seconds": 0.5}) for n in range(8)]
+        )
+        eventually(lambda: effects.made, what=workers.logs())
+        connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
+        channel = connection.channel()
+        for _ in range(50):
+            for task in done:
+                channel.basic_publish("", "broadcast", encode("broadcast", (task.id, "shout", None)))
+        connection.close()
+        assert workers.all_final() == {"completed": 8}
+        assert sorted(effects.made) == [str(n) for n in range(8)]
+    assert workers.sql("select distinct attempt from tasks") == [(1,)]
 
 
 def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Workers, amqp_url: str) -> None:

@@ -128,6 +128,15 @@ def test_a_late_writer_changes_nothing(runtime: Runtime, verb: str) -> None:
         assert tuple(found) == ("in_progress", current)
 
 
+def test_a_running_task_is_claimed_by_nobody_else(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        task = subject(runtime, connection)
+        task.claim()
+        assert tasks.claim(connection, "system", [task.id], task.worker, uuid.uuid4()) == []
+        [again] = tasks.claim(connection, "system", [task.id], task.worker, task.token)
+        assert again.attempt == 1
+
+
 def _pending(task: Subject) -> None:
     """It is pending already."""
 
