@@ -46,8 +46,9 @@ def is_passing(error: BaseException) -> bool:
         return False
     state = getattr(error.orig, "sqlstate", None) or ""
     if state:
-        # 40: rollback; 08: connection; 57P: shutdown; 53: out of connections, disk or memory; 25006: read-only
-        return state[:2] in {"40", "08", "53"} or state.startswith("57P") or state in {"25006", "55P03"}
+        # 40: rollback; 08: connection; 57: shutdown, or a statement that took too long; 53: out of connections,
+        # disk or memory; 58: the disk; 25006: read-only; 55P03: a lock
+        return state[:2] in {"40", "08", "53", "58"} or state.startswith("57") or state in {"25006", "55P03"}
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
 
@@ -88,7 +89,7 @@ class Database:
         connection = _AnsweringConnection.connect(
             self.url.set(drivername="postgresql").render_as_string(hide_password=False),
             connect_timeout=int(self._settings.connect_timeout_seconds),
-            options=f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}"
+            options=f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds // 2}"
             # A worker that freezes in a transaction must not keep its task's lock for longer than it may live.
             f" -c idle_in_transaction_session_timeout={int(self._settings.lease * 1000)} -c timezone=UTC",
             application_name="chronos",

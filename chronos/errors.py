@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+#: Seconds; a task that is to wait for longer than a year is a mistake.
+LONGEST_LATER = 366 * 86400.0
 
 
 class ChronosError(Exception):
@@ -34,8 +38,8 @@ class Later(Outcome):
 
     def __init__(self, seconds: float = 0.0, why: str = "later") -> None:
         super().__init__(why)
-        self.seconds = max(0.0, seconds)
-        self.why = why
+        self.seconds = 0.0 if math.isnan(seconds) else min(max(0.0, seconds), LONGEST_LATER)
+        self.why = one_line(why)
 
 
 class Ambiguous(Outcome):
@@ -64,8 +68,16 @@ class HandBack(BaseException):
 
 def one_line(error: BaseException | str, limit: int = 500) -> str:
     """The text of an error as one line that PostgreSQL's text type can hold."""
-    text = error if isinstance(error, str) else (str(error) or type(error).__name__)
-    return " ".join(text.replace("\x00", "\\0").split())[:limit]
+    try:
+        text = error if isinstance(error, str) else (str(error) or type(error).__name__)
+    except Exception:  # an exception of somebody else's, whose own __str__ fails
+        text = type(error).__name__
+    return " ".join(storable(text).split())[:limit]
+
+
+def storable(text: str) -> str:
+    """The same text with what PostgreSQL cannot hold (NUL, half a surrogate pair) written out."""
+    return text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
 def jsonable_error(error: BaseException) -> dict[str, Any]:

@@ -135,22 +135,25 @@ class Runtime:
         # What a crash on this host left is taken before the first claim, not a lease later.
         self.loops.persist(lambda: self._recover(reaper))
         self.relay = Relay(self.loops, self.transport.publisher(), self.held, reaper, self.beat.id, self.settings.lease)
-        self.beat.start()
         self.finisher.start()
         self.relay.start()
+        self.beat.needed = [self.finisher, self.relay]
+        self.beat.start()
 
     def _recover(self, reaper: Reaper) -> None:
         with self.loops.statement() as connection:
             reaper.judge(connection)
             reaper.sweep(connection)
 
-    def hand_back(self, run: Claimed, why: str) -> None:
+    def hand_back(self, run: Claimed, why: str, wait: float = 0.0) -> None:
         """Give an unstarted run back; the finisher writes it."""
         self.held.ran(run, None)
         assert self.finisher is not None  # noqa: S101
-        self.finisher.put(Ending(run, write=lambda connection: tasks.hand_back(connection, run, why)))
+        self.finisher.put(Ending(run, write=lambda connection: tasks.hand_back(connection, run, why, wait)))
 
     def shut_down(self, timeout: float = 5.0) -> None:
+        if self.beat is not None:
+            self.beat.needed = []
         if self.relay is not None:
             self.relay.stop()
         if self.finisher is not None:

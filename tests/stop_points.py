@@ -19,6 +19,7 @@ from chronos.engine.finisher import Finisher
 from chronos.engine.rabbitmq import RabbitInbox
 from chronos.middleware.consumer import ClaimingConsumer
 from chronos.middleware.rate_limits import LimitQueues
+from chronos.runtime import Runtime
 
 
 def die() -> NoReturn:
@@ -51,8 +52,8 @@ def with_a_claimed_batch_in_the_buffer() -> None:
     claim = ClaimingConsumer._claim
     done = threading.Event()
 
-    def stumble(self: ClaimingConsumer, room: int) -> None:
-        claim(self, room)
+    def stumble(self: ClaimingConsumer) -> None:
+        claim(self)
         if self._ready and not done.is_set():
             done.set()
             raise RuntimeError("the consumer breaks with a claimed batch in its buffer")
@@ -110,7 +111,15 @@ def with_messages_past_the_claim() -> None:
     ClaimingConsumer._receive = receive  # type: ignore[method-assign]
 
 
+def at_the_boot() -> None:
+    def recover(self: Runtime, reaper: Any) -> NoReturn:
+        raise RuntimeError("no error of the database")
+
+    Runtime._recover = recover  # type: ignore[method-assign]
+
+
 POINTS = {
+    "at the boot": at_the_boot,
     "before the claim commits": before_the_claim_commits,
     "before the ack": before_the_ack,
     "before the final status": before_the_final_status,

@@ -185,6 +185,9 @@ def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Worker
     )
     for body in (
         b"\xff\x00 not JSON",
+        b"[" * 10_000,
+        b'{"originalJobId": 5}',
+        good.replace(b"broadcast", b"nowhere") + b'"kwargs":{"version":1,"task_id":"%s","task_name":"work"}}' % known,
         b'{"other": "shape"}',
         good + b'"kwargs":{"version":1,"task_id":"no uuid","task_name":"work"}}',
         good + b'"kwargs":{"version":1,"task_id":"%s","task_name":"work"}}' % str(uuid.uuid4()).encode(),
@@ -194,11 +197,11 @@ def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Worker
     workers.runtime.submit(NewTask("broadcast", "work", {"key": "last"}))
     assert workers.all_final() == {"completed": 2}
     eventually(
-        lambda: channel.queue_declare("broadcast.XQ", passive=True).method.message_count == 5,
+        lambda: channel.queue_declare("broadcast.XQ", passive=True).method.message_count == 8,
         what=workers.logs(),
     )
     connection.close()
-    assert housekeeping.sweep_dead_messages(workers.runtime) == {"recorded": 5, "dropped": 0}
+    assert housekeeping.sweep_dead_messages(workers.runtime) == {"recorded": 7, "dropped": 1}
     reasons = {row[0] for row in workers.sql("select failure_reason from dead_letters")}
     assert len(reasons) == 4
     assert housekeeping.sweep_dead_messages(workers.runtime) == {"recorded": 0, "dropped": 0}

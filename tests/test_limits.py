@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from chronos.engine import limits, tasks
-from chronos.engine.tasks import LimitedClaim
+from chronos.engine.tasks import LimitedClaim, Refusal
 from chronos.models.new_task import NewTask
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
@@ -73,7 +73,7 @@ def test_a_claim_never_exceeds_rate_or_concurrency(
         assert all(0 <= slot <= horizon for slot in slots)
         assert all(later - earlier >= 0.999 / rate for earlier, later in pairwise(slots))
         # Whoever asks next, from whatever process, gets slots behind these.
-        behind = [run.slot for run in ground.claim(answer.refused, horizon + 1).claimed]
+        behind = [run.slot for run in ground.claim(list(answer.refused), horizon + 1).claimed]
         assert len(slots) + len(behind) <= max(0, most - running)
 
 
@@ -96,7 +96,21 @@ def test_a_limited_claim_whose_answer_was_lost_is_the_same_claim(runtime: Runtim
         again = ground.claim(ids, 1, token)
         assert {run.id for run in first.claimed} == {run.id for run in again.claimed}
         assert [run.attempt for run in again.claimed] == [1, 1]
-        assert first.refused == again.refused
+        assert set(first.refused) == set(again.refused)
+
+
+def test_a_refusal_names_only_the_limits_that_refuse(runtime: Runtime) -> None:
+    """A task that waits for the queue is not told to wait for the slot of another actor's slow rate."""
+    with runtime.database.statement() as connection:
+        ground = Ground(
+            runtime, connection, limit("queue:system", None, None, 1), limit("actor:slow", "slow", 1 / 60, None)
+        )
+        assert len(ground.claim(ground.submit("slow"), 0.1).claimed) == 1
+        [quick] = ground.submit("quick")
+        [slow] = ground.submit("slow")
+        refused = ground.claim([quick, slow], 0.1).refused
+        assert refused[quick] == Refusal(full=True, own=False, next_slot=0.0)
+        assert refused[slow].own and 59 < refused[slow].next_slot <= 60
 
 
 def test_a_paused_queue_grants_nothing(runtime: Runtime) -> None:
@@ -105,7 +119,7 @@ def test_a_paused_queue_grants_nothing(runtime: Runtime) -> None:
         ids = ground.submit("a")
         connection.execute(text("insert into queue_states (queue, paused_at) values ('system', clock_timestamp())"))
         answer = ground.claim(ids, 1)
-        assert (answer.claimed, answer.refused) == ([], [])
+        assert (answer.claimed, answer.refused) == ([], {})
 
 
 def test_a_limit_that_the_code_no_longer_declares_is_forgotten(runtime: Runtime) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from chronos.models.new_task import NewTask
+from chronos.runtime import EXIT_RESTART
 from tests.processes import Effects, Workers, effects_server, eventually
 
 pytestmark = pytest.mark.rabbitmq
@@ -91,6 +92,19 @@ def test_a_run_that_hangs_costs_its_process_and_nobody_elses_attempt(workers: Wo
     assert workers.all_final() == {"failed": 1, "completed": 1}
     assert workers.sql("select task_name, crashes from tasks order by task_name") == [("hang_in_c", 1), ("work", 0)]
     assert workers.sql("select error_class from dead_letters") == [("WorkerDied",)]
+
+
+def test_a_worker_that_cannot_boot_ends_instead_of_idling(workers: Workers) -> None:
+    assert start_at(workers, "at the boot").wait(30) == EXIT_RESTART
+
+
+def test_the_grace_ends_also_inside_a_statement(workers: Workers) -> None:
+    stopping = workers.start(1, CHRONOS_SHUTDOWN_SECONDS="4")[0]
+    workers.runtime.submit(NewTask("broadcast", "stay_in_a_statement"))
+    eventually(lambda: workers.statuses().get("in_progress") == 1, what=workers.logs())
+    stopping.terminate()
+    # The statement goes on for 20 s; PostgreSQL notices the end of its client when it is done.
+    assert stopping.wait(12) == 0, workers.logs()
 
 
 def test_rolling_restarts_under_load_lose_and_double_nothing(workers: Workers) -> None:

@@ -7,7 +7,9 @@ import os
 import time
 import urllib.request
 
+import psycopg
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from chronos.actor import actor
 from chronos.engine.tasks import Claimed
@@ -49,6 +51,17 @@ def shout(params: Work, ctx: Context) -> None:
     time.sleep(params.seconds)
 
 
+@actor(queue="delivery", params=Work)
+def free_work(params: Work, ctx: Context) -> None:
+    """On the queue of single_work, without a limit of its own."""
+
+
+@actor(queue="broadcast", params=Work)
+def stay_in_a_statement(params: Work, ctx: Context) -> None:
+    with ctx.transaction() as connection:
+        connection.execute(text("select pg_sleep(20)"))
+
+
 class Leak(Params):
     token: str
     chat: int
@@ -85,6 +98,15 @@ def hang_in_c(params: Work, ctx: Context) -> None:
     time.sleep(120)
 
 
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class UnspeakableError(Unspeakable, Exception):
+    """An error of somebody else's, whose own __str__ fails."""
+
+
 @actor(queue="system", params=Work)
 def behave(params: Work, ctx: Context) -> object:
     match params.mode:
@@ -96,6 +118,23 @@ def behave(params: Work, ctx: Context) -> object:
             return {"value": float("nan")}
         case "nul":
             return {"value": "a\x00b"}
+        case "nested":
+            nested: list[object] = []
+            for _ in range(100_000):
+                nested = [nested]
+            return nested
+        case "bad result":
+            return {"value": Unspeakable()}
+        case "bad error":
+            raise UnspeakableError
+        case "surrogate":
+            raise PermanentError("caf\udce9")
+        case "endless later":
+            raise Later(float("inf"), "a\x00b")
+        case "deadlock":
+            with ctx.transaction():
+                if ctx.task.attempt == 1 and not _seen(ctx):
+                    raise OperationalError("update", {}, psycopg.errors.DeadlockDetected("deadlock detected"))
         case "die":
             os._exit(9)
         case "transaction":

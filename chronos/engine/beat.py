@@ -62,6 +62,8 @@ class Beat(threading.Thread):
         self.worker_name = name
         self.on_dead = on_dead
         self.host = this_host()
+        #: Threads without which this worker would take work and never be done with it.
+        self.needed: list[threading.Thread] = []
         self._good = 0.0
         self._stopping = threading.Event()
         self._fresh = threading.Condition()
@@ -102,6 +104,9 @@ class Beat(threading.Thread):
                 self._stopping.wait(min(0.5, self.lease / 10))
 
     def beat(self) -> None:
+        for thread in self.needed:
+            if not thread.is_alive():
+                self.on_dead(f"its {thread.name} thread has died")
         before = time.monotonic()
         with self.database.statement() as connection:
             alive = connection.execute(

@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 
-from chronos.db import Database, DatabaseTrouble, is_passing, pauses
+from chronos.db import Database, DatabaseTrouble, pauses
 from chronos.engine import tasks
 from chronos.engine.held import Held
 from chronos.engine.tasks import Claimed
@@ -63,7 +63,13 @@ class Finisher(threading.Thread):
                     stop = True
                     break
                 batch.append(item)
-            self._write(batch)
+            try:
+                self._write(batch)
+            except Exception:
+                # Without this thread nothing that the process runs would ever be recorded.
+                log.exception("a batch of outcomes failed; one by one")
+                for ending in batch:
+                    self._write_one(ending, ending.write or _impossible(ending.run, ValueError("see the log")))
             if stop:
                 break
             if len(batch) >= GROUP:
@@ -82,7 +88,7 @@ class Finisher(threading.Thread):
                 continue
             try:
                 result = None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
-            except (TypeError, ValueError) as error:
+            except Exception as error:  # a result may be any object, with any __str__
                 self._write_one(ending, _impossible(ending.run, error))
                 continue
             if result is not None and "\\u0000" in result:
@@ -124,11 +130,25 @@ class Finisher(threading.Thread):
 
         try:
             status = self._until_in(attempt)
-        except DBAPIError as error:
+        except Exception as error:
             log.error("an outcome cannot be written", task=str(ending.run.id), error=one_line(error))
-            status = None
+            status = self._fail_instead(ending.run)
         self.held.settled([ending.run])
         self._tell(ending, status)
+
+    def _fail_instead(self, run: Claimed) -> str | None:
+        """Dropped, it would be handed back by the audit and run again, for ever."""
+
+        def attempt() -> str | None:
+            with self.database.statement() as connection:
+                return tasks.fail(connection, run, {"message": "its outcome could not be written: see the log"})
+
+        try:
+            status: str | None = self._until_in(attempt)
+        except Exception:
+            log.exception("not even its failure can be written", task=str(run.id))
+            return None
+        return status
 
     def _tell(self, ending: Ending, status: str | None) -> None:
         if ending.then is not None:
@@ -142,12 +162,18 @@ class Finisher(threading.Thread):
             try:
                 return write()
             except DatabaseTrouble as error:
-                if not is_passing(error):
+                if _is_hopeless(error):
                     raise
                 if self._abandoned.is_set():
                     return None
             time.sleep(pause)
         return None
+
+
+def _is_hopeless(error: Exception) -> bool:
+    """Data that PostgreSQL will never take. All else (a lock, a timeout, a full disk) passes, and the outcome waits."""
+    state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    return state[:2] in {"22", "23", "42", "54"} or isinstance(error, DataError)
 
 
 def _impossible(run: Claimed, error: BaseException) -> Callable[[Connection], str | None]:

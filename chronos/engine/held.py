@@ -26,7 +26,7 @@ class Held:
         self.stopping = False
         self._changed = threading.Condition(threading.Lock())
         self._runs: dict[uuid.UUID, Claimed] = {}
-        self._in_flight: set[uuid.UUID] = set()
+        self._in_flight: dict[uuid.UUID, int] = {}
         self._average: dict[str, float] = {}
         self._outstanding = 0
         self._busy_since: float | None = None
@@ -38,16 +38,20 @@ class Held:
 
     # -- claims
 
-    def begin_claim(self, token: uuid.UUID) -> None:
+    def begin_claim(self, queue: str, token: uuid.UUID, wanted: int) -> int:
+        """Reserve room for a claim, which then belongs to no other queue; how many may be claimed, perhaps none."""
         with self._changed:
-            self._in_flight.add(token)
+            reserved = min(wanted, self.room(queue))
+            if reserved:
+                self._in_flight[token] = reserved
+                self._outstanding += reserved
+            return reserved
 
     def end_claim(self, token: uuid.UUID, runs: list[Claimed]) -> None:
         with self._changed:
             for run in runs:
                 self._runs[run.id] = run
-            self._outstanding += len(runs)
-            self._in_flight.discard(token)
+            self._outstanding += len(runs) - self._in_flight.pop(token)
             self._note_busy()
 
     def ran(self, run: Claimed, seconds: float | None) -> None:
@@ -65,7 +69,9 @@ class Held:
         """Their outcomes are in the table: a place under a limit is free again."""
         with self._changed:
             for run in runs:
-                self._runs.pop(run.id, None)
+                # By identity: the same task may be claimed again before the answer to its last outcome arrives.
+                if self._runs.get(run.id) is run:
+                    del self._runs[run.id]
                 self._ends[run.queue] = self._ends.get(run.queue, 0) + 1
                 if run.queue in self._ends_wanted:
                     self._changed.notify_all()

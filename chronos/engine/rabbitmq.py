@@ -26,17 +26,19 @@ log = structlog.get_logger("chronos.rabbitmq")
 DEAD_MESSAGE_TTL_MS = 7 * 24 * 3600 * 1000
 #: Seconds that RabbitMQ may refuse to read (memory or disk alarm) before the connection counts as lost.
 BLOCKED_TIMEOUT = 10
-#: Seconds between two heartbeats of a consumer. A publisher has none: it may be idle for hours between two calls.
+#: Seconds between two heartbeats. A publisher that idles for longer is cut off by RabbitMQ and connects anew.
 HEARTBEAT = 10
+#: Of the dead messages that one sweep reads into memory.
+MOST_DEAD_BYTES = 32_000_000
 
 ConnectionLost = (pika.exceptions.AMQPError, OSError, AssertionError)
 #: A wake-up that dies with RabbitMQ is published again, so it needs no disk. Dead letters do.
 TRANSIENT, PERSISTENT = pika.BasicProperties(delivery_mode=1), pika.BasicProperties(delivery_mode=2)
 
 
-def parameters(url: str, heartbeat: int) -> Any:
+def parameters(url: str) -> Any:
     found = pika.URLParameters(url)
-    found.heartbeat = heartbeat
+    found.heartbeat = HEARTBEAT
     found.blocked_connection_timeout = BLOCKED_TIMEOUT
     found.socket_timeout = 5
     found.stack_timeout = 10
@@ -68,13 +70,13 @@ class RabbitTransport:
 
     @contextmanager
     def dead_messages(self, queue: str, most: int) -> Iterator[list[bytes]]:
-        connection = pika.BlockingConnection(parameters(self.url, HEARTBEAT))
+        connection = pika.BlockingConnection(parameters(self.url))
         try:
             channel = connection.channel()
             declare(channel, queue)
             bodies: list[bytes] = []
             tag = 0
-            while len(bodies) < most:
+            while len(bodies) < most and sum(map(len, bodies)) < MOST_DEAD_BYTES:
                 method, _, body = channel.basic_get(xq_name(queue))
                 if method is None:
                     break
@@ -92,7 +94,7 @@ class RabbitPublisher:
     shared = True
 
     def __init__(self, url: str) -> None:
-        self._parameters = parameters(url, heartbeat=0)
+        self._parameters = parameters(url)
         self._connection: Any = None
         self._channel: Any = None
         self._known: set[str] = set()
@@ -110,8 +112,12 @@ class RabbitPublisher:
         self._call(queue, lambda channel: _write(channel, queue, [body]))
 
     def close(self) -> None:
-        with self._lock:
-            self._drop()
+        # Not for ever: another thread may be in a call that a hanging RabbitMQ does not answer.
+        if self._lock.acquire(timeout=1):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
 
     def _call(self, queue: str, work: Callable[[Any], Any]) -> Any:
         with self._lock:
@@ -163,7 +169,7 @@ def _write(channel: Any, queue: str, bodies: list[bytes]) -> None:
 class RabbitInbox:
     def __init__(self, url: str, queue: str) -> None:
         self.queue = queue
-        self._parameters = parameters(url, HEARTBEAT)
+        self._parameters = parameters(url)
         self._connection: Any = None
         self._channel: Any = None
         self._consumer: str | None = None

@@ -29,14 +29,15 @@ class Reaper:
 
     def judge(self, connection: Connection) -> int:
         """Mark the dead; how many."""
-        now = time.monotonic()
-        if now - self._polled > self.lease / 2:
-            self._seen.clear()
         rows = connection.execute(
             text("select id, name, host, pid, process_start, beat_at from workers where not dead and id <> :me"),
             {"me": self.me},
         ).all()
-        self._polled = now = time.monotonic()
+        now = time.monotonic()
+        # By the time of the answer, not of the question: PostgreSQL may have stalled in between, for everybody.
+        if now - self._polled > self.lease / 2:
+            self._seen.clear()
+        self._polled = now
         dead: list[tuple[uuid.UUID, str, datetime | None]] = []
         for row in rows:
             beat, since = self._seen.get(row.id, (None, now))

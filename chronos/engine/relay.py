@@ -112,10 +112,10 @@ class Relay(threading.Thread):
             if time.monotonic() - self._judged >= min(JUDGE_SECONDS, self.lease / 8):
                 self._judged = time.monotonic()
                 self.reaper.judge(connection)
+                # In every process: what a dead worker left must not wait for a leader that waits for RabbitMQ.
+                self.reaper.sweep(connection)
+                tasks.expire(connection)
                 self._lead(connection)
-                if self.leading:
-                    self.reaper.sweep(connection)
-                    tasks.expire(connection)
             if not self.leading:
                 return idle
             if self._marks_doubtful and self.publisher.shared:

@@ -222,11 +222,18 @@ _CLAIM_LIMITED = text("call claim_limited(:queue, cast(:ids as uuid[]), :worker,
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A task is pending and due, and only a limit says no."""
+
+    full: bool  #: as many run as may run at once
+    own: bool  #: a limit of its actor says no, not only one of the queue
+    next_slot: float  #: seconds until the rates that say no allow a start
+
+
+@dataclass(frozen=True)
 class LimitedClaim:
     claimed: list[Claimed]
-    refused: list[uuid.UUID]  #: pending and due, only a limit says no
-    full: bool = False  #: as many run as may run at once
-    next_slot: float = 0.0  #: seconds until a rate allows the next start
+    refused: dict[uuid.UUID, Refusal]
 
 
 def claim_limited(
@@ -250,8 +257,7 @@ def claim_limited(
         )
         for row in answer["claimed"]
     ]
-    refused = [uuid.UUID(id_) for id_ in answer["refused"]]
-    return LimitedClaim(claimed, refused, answer["full"], answer["next_slot"])
+    return LimitedClaim(claimed, {uuid.UUID(id_): Refusal(**why) for id_, why in answer["refused"].items()})
 
 
 def _moment(text_: str | None) -> datetime | None:

@@ -18,13 +18,11 @@ from typing import Any
 
 import structlog
 from dramatiq.broker import Consumer, MessageProxy
-from dramatiq.errors import DecodeError
 from dramatiq.message import Message
-from pydantic import ValidationError
 
 from chronos.db import DatabaseTrouble, is_passing, pauses
 from chronos.engine import tasks
-from chronos.engine.tasks import Claimed
+from chronos.engine.tasks import Claimed, Refusal
 from chronos.engine.transports import Delivery, InboxLost
 from chronos.middleware.claim import ClaimedMessage, TickMessage
 from chronos.middleware.dead_letters import dead_letter
@@ -41,6 +39,8 @@ PARK_AFTER = 0.1
 LONGEST_HOLD = 1.0
 #: After a claim of so many, the next one may gather for a moment: a claim of fifty costs what one of five does.
 GROUP, GATHER_SECONDS = 8, 0.01
+#: Before a task is published again whose row names an actor that this worker does not know.
+UNKNOWN_ACTOR_SECONDS = 5.0
 #: Seconds between two looks at the connection while messages wait for a thread.
 PUMP_SECONDS = 0.05
 
@@ -124,7 +124,7 @@ class ClaimingConsumer(Consumer):
             self.held.wait_for_room(self.queue, needed, self._until_slot(PUMP_SECONDS))
             self._receive(self.inbox.pump())
         else:
-            self._claim(self.held.room(self.queue))
+            self._claim()
 
     def _park(self) -> None:
         """Every thread is busy for a while: let others have what we did not claim."""
@@ -147,12 +147,12 @@ class ClaimingConsumer(Consumer):
         unknown: dict[str, list[uuid.UUID]] = {}
         for tag, body in deliveries:
             try:
-                message, task_id = check(self.broker, body, self.runtime.settings.max_message_bytes)
+                message, task_id = check(self.broker, self.queue, body, self.runtime.settings.max_message_bytes)
             except Unknown as reason:
                 unknown.setdefault(str(reason), []).append(reason.task_id)
                 self.inbox.ack(tag)
                 continue
-            except (DecodeError, ValidationError, ValueError, TypeError, KeyError) as error:
+            except Exception as error:  # whatever it is: it must not stop the queue
                 log.warning("a message that is no wake-up of ours", queue=self.queue, error=str(error)[:200])
                 self.inbox.reject(tag)
                 continue
@@ -186,29 +186,33 @@ class ClaimingConsumer(Consumer):
 
     # -- the claim
 
-    def _claim(self, room: int) -> None:
+    def _claim(self) -> None:
         beat = self.runtime.beat
         if beat is None or beat.stale:
             time.sleep(PUMP_SECONDS)
             self._receive(self.inbox.pump())
             return
-        batch = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
-        messages = {id_: message for _, message, id_ in batch}
         token = uuid.uuid4()
-        claimed: list[Claimed] = []
-        refused: set[uuid.UUID] = set()
         self._ends_seen = self.held.ends(self.queue)
-        self.held.begin_claim(token)
+        batch = [self._waiting.popleft() for _ in range(self.held.begin_claim(self.queue, token, len(self._waiting)))]
+        if not batch:
+            return
+        messages = {id_: message for _, message, id_ in batch}
+        claimed: list[Claimed] = []
+        refused: dict[uuid.UUID, Refusal] = {}
         try:
             answer = self._persist(lambda: self.limits.claim(self.queue, list(messages), beat.id, token))
             if answer is not None:
-                claimed, refused = answer.claimed, set(answer.refused)
+                claimed, refused = answer.claimed, answer.refused
         finally:
             self.held.end_claim(token, claimed)
         now = time.monotonic()
         for run in claimed:
             ready = ClaimedMessage(messages[run.id], run)
-            if run.slot > 0:
+            if run.task_name not in self.broker.actors:
+                # Its message named another actor than its row.
+                self.runtime.hand_back(run, f"no actor {run.task_name!r} in this worker", wait=UNKNOWN_ACTOR_SECONDS)
+            elif run.slot > 0:
                 heapq.heappush(self._slots, (now + run.slot, next(self._numbers), ready))
             else:
                 self._ready.append(ready)
@@ -218,22 +222,32 @@ class ClaimingConsumer(Consumer):
             # The batch was the oldest that we held, so this acks nothing else.
             self.inbox.ack(batch[-1][0], multiple=True)
             return
-        self._ask_at = now + self.limits.ask_again(self.queue, answer) if refused else 0.0
         mine = {run.id for run in claimed}
         for tag, _, id_ in batch:
             if id_ in mine:
                 self.inbox.ack(tag)
         self._sort_out([entry for entry in batch if entry[2] not in mine and entry[2] not in refused])
-        self._hold([entry for entry in batch if entry[2] in refused])
+        self._hold([entry for entry in batch if entry[2] in refused], refused)
 
-    def _hold(self, refused: list[Waiting]) -> None:
-        """What a limit refuses keeps its delivery and asks again, unless that takes long: then the relay brings it."""
-        wait = self._ask_at - time.monotonic()
-        if wait <= LONGEST_HOLD:
-            self._waiting.extendleft(reversed(refused))
+    def _hold(self, entries: list[Waiting], refused: dict[uuid.UUID, Refusal]) -> None:
+        """What its queue's limit refuses keeps its delivery and asks again soon.
+
+        What has to wait for long, or for a limit of its own actor, goes back through the relay: the others may pass.
+        """
+        if not entries:
             return
-        self._persist(lambda: self._write(tasks.wake, [entry[2] for entry in refused], wait))
-        for tag, _, _ in refused:
+        waits = {id_: self.limits.ask_again(self.queue, refusal) for id_, refusal in refused.items()}
+        kept: list[Waiting] = []
+        returned: list[Waiting] = []
+        for entry in entries:
+            keep = waits[entry[2]] <= LONGEST_HOLD and not refused[entry[2]].own
+            (kept if keep else returned).append(entry)
+        self._waiting.extendleft(reversed(kept))
+        self._ask_at = time.monotonic() + min((waits[id_] for _, _, id_ in kept), default=0.0)
+        for wait in {waits[id_] for _, _, id_ in returned}:
+            ids = [id_ for _, _, id_ in returned if waits[id_] == wait]
+            self._persist(partial(self._write, tasks.wake, ids, wait))
+        for tag, _, _ in returned:
             self.inbox.ack(tag)
 
     def _sort_out(self, missed: list[Waiting]) -> None:

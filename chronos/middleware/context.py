@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
+from chronos.db import DatabaseTrouble, is_passing
 from chronos.engine import sends, tasks
 from chronos.engine.tasks import Claimed
 from chronos.errors import Ambiguous, BadInput, Cancelled, ClaimLost, Later, NotSent, PermanentError, one_line
@@ -23,6 +24,8 @@ from chronos.runtime import Runtime
 SURELY_NOT_SENT = (NotSent, Later, PermanentError, Cancelled, ConnectionRefusedError)
 #: Progress is for people: more often than this it is dropped (the last one always counts).
 PROGRESS_SECONDS = 0.5
+#: Before a run begins anew whose transaction PostgreSQL broke off.
+TROUBLE_SECONDS = 1.0
 
 
 class Intent:
@@ -103,14 +106,20 @@ class Context:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Your own writes, locked to this run: they are committed only while the task is still ours."""
-        with self._runtime.database.transaction() as connection:
-            if not tasks.lock_owned(connection, self.task):
-                raise ClaimLost(f"task {self.task.id} is no longer this run's")
-            self._connection = connection
-            try:
-                yield connection
-            finally:
-                self._connection = None
+        try:
+            with self._runtime.database.transaction() as connection:
+                if not tasks.lock_owned(connection, self.task):
+                    raise ClaimLost(f"task {self.task.id} is no longer this run's")
+                self._connection = connection
+                try:
+                    yield connection
+                finally:
+                    self._connection = None
+        except DatabaseTrouble as error:
+            if is_passing(error):
+                # A deadlock, a restart of PostgreSQL: not the actor's fault, so it costs no attempt.
+                raise Later(TROUBLE_SECONDS, f"PostgreSQL: {one_line(error)}") from error
+            raise
 
     def complete(self, result: Any = None) -> None:
         """Inside transaction(): the completion commits with your writes, or neither does."""
@@ -124,6 +133,8 @@ class Context:
 
     def intent(self, key: str, *, chat: int | None = None) -> Intent:
         """An effect outside of the database, made at most once per key over all runs of the task."""
+        if self._connection is not None:
+            raise BadInput("ctx.intent() inside ctx.transaction() would wait for its own lock: make the effect before")
         return Intent(self, key, chat)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:

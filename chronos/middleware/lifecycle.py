@@ -12,9 +12,11 @@ import structlog
 from dramatiq.common import iter_queue
 from dramatiq.middleware import Middleware
 from dramatiq.threading import raise_thread_exception
+from sqlalchemy import text
 
+from chronos.db import DatabaseTrouble
 from chronos.engine import tasks
-from chronos.errors import HandBack
+from chronos.errors import HandBack, one_line
 from chronos.middleware.claim import ClaimedMessage
 from chronos.runtime import EXIT_RESTART, Runtime
 from private_services.parents import end_with_parent
@@ -40,7 +42,12 @@ class RunWorker(Middleware):
         self._worker = worker
         self._listen_for_a_second_signal()
         queues = sorted(worker.consumer_whitelist or broker.get_declared_queues())
-        self.runtime.boot(worker.worker_threads, queues)
+        try:
+            self.runtime.boot(worker.worker_threads, queues)
+        except Exception:
+            # Dramatiq would log it and go on with a worker that never claims anything.
+            log.exception("the worker cannot boot")
+            os._exit(EXIT_RESTART)
         threading.Thread(target=self._watch, name="hung runs", daemon=True).start()
         self._booted = True
 
@@ -111,18 +118,28 @@ class RunWorker(Middleware):
             raise_thread_exception(thread, HandBack)
         if self._done.wait(margin / 2):
             return
+        # Whatever the next lines wait for. The reaper takes what could not be handed back.
+        threading.Timer(margin / 2, os._exit, (0,)).start()
         try:
-            with self.runtime.database.statement() as connection:
-                for message, _, _ in list(self._running.values()):
-                    # Its thread may live for the last moments of this process: nobody else may start it before that.
-                    tasks.hand_back(connection, message.run, "its worker stopped", wait=2.0)
+            for message, _, _ in list(self._running.values()):
+                self._hand_back_unless_locked(message)
             if self.runtime.finisher is not None:
                 self.runtime.finisher.stop(1)
             if self.runtime.beat is not None:
                 self.runtime.beat.stop()
         finally:
-            os._exit(0)  # also when PostgreSQL is gone: the reaper takes what could not be handed back
+            os._exit(0)
+
+    def _hand_back_unless_locked(self, message: ClaimedMessage) -> None:
+        try:
+            with self.runtime.loops.transaction() as connection:
+                # An actor inside ctx.transaction() holds the lock until its connection ends with this process.
+                connection.execute(text("set local lock_timeout = '300ms'"))
+                # Its thread may live for the last moments of this process: nobody else may start it before that.
+                tasks.hand_back(connection, message.run, "its worker stopped", wait=2.0)
+        except DatabaseTrouble as error:
+            log.warning("not handed back; the reaper takes it", task=str(message.run.id), error=one_line(error))
 
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
-        self._done.set()
         self.runtime.shut_down()
+        self._done.set()

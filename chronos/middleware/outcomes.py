@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from chronos.engine import tasks
 from chronos.engine.finisher import Ending
 from chronos.engine.tasks import Claimed
-from chronos.errors import Ambiguous, Cancelled, ClaimLost, Expired, HandBack, Later, PermanentError, one_line
+from chronos.errors import Ambiguous, Cancelled, ClaimLost, Expired, HandBack, Later, PermanentError, one_line, storable
 from chronos.middleware.claim import ClaimedMessage
 from chronos.queues import policy_of
 from chronos.runtime import Runtime
@@ -66,7 +66,7 @@ def decide(run: Claimed, error: BaseException) -> tuple[str, Write]:
     facts: dict[str, str | None] = {
         "message": one_line(error) or type(error).__name__,
         "class": type(error).__name__,
-        "traceback": "".join(traceback.format_exception(error))[-8000:].replace("\x00", "\\0"),
+        "traceback": storable("".join(traceback.format_exception(error))[-8000:]),
     }
     match error:
         case ClaimLost():

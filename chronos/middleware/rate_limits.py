@@ -10,7 +10,7 @@ from typing import Any
 from dramatiq.middleware import Middleware
 
 from chronos.engine import limits, tasks
-from chronos.engine.tasks import LimitedClaim
+from chronos.engine.tasks import LimitedClaim, Refusal
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 
@@ -50,7 +50,7 @@ class LimitQueues(Middleware):
             with self.runtime.loops.statement() as connection:
                 claimed = tasks.claim(connection, queue, ids, worker, token)
             if claimed or not self._limited_by_another(queue):
-                return LimitedClaim(claimed, [])
+                return LimitedClaim(claimed, {})
         horizon = max(HORIZON, 3 * self._claim_seconds)
         started = time.monotonic()
         with self.runtime.loops.statement() as connection:
@@ -58,10 +58,10 @@ class LimitQueues(Middleware):
         self._claim_seconds += (time.monotonic() - started - self._claim_seconds) * 0.1
         return answer
 
-    def ask_again(self, queue: str, answer: LimitedClaim) -> float:
+    def ask_again(self, queue: str, refusal: Refusal) -> float:
         """Seconds until a refused task should ask again, unless a run of this process ends before."""
-        wait = max(SOONEST, answer.next_slot - HORIZON / 2)
-        if answer.full:
+        wait = max(SOONEST, refusal.next_slot - HORIZON / 2)
+        if refusal.full:
             # A place becomes free when somebody's run ends: the longer they take, the less a look costs to miss.
             wait = max(wait, min(LATEST, max(2 * SOONEST, self.runtime.held.average(queue) / 4)))
         return wait

@@ -25,11 +25,12 @@ declare
   candidate record;
   allowed boolean;
   start_in float;
+  is_full boolean;      -- as many run as may run at once
+  is_own boolean;       -- a limit of the actor says no, not only one of the queue
+  next_slot float;      -- seconds until the rates that say no allow a start
   taken uuid[] := '{}';
   slots float[] := '{}';
-  refused uuid[] := '{}';
-  is_full boolean := false;
-  next_slot float := 0;
+  refused jsonb := '{}';
 begin
   perform set_config('synchronous_commit', 'off', true);
   -- Whoever waited for this lock counts with a fresh snapshot below: each statement takes its own.
@@ -54,20 +55,29 @@ begin
   loop
     allowed := true;
     start_in := 0;
+    is_full := false;
+    is_own := false;
+    next_slot := 0;
     for i in 1 .. coalesce(array_length(limit_keys, 1), 0) loop
       if limit_names[i] is null or limit_names[i] = candidate.task_name then
         if runnings[i] >= mosts[i] then
           allowed := false;
           is_full := true;
+          is_own := is_own or limit_names[i] is not null;
         end if;
         if steps[i] is not null then
-          allowed := allowed and aheads[i] <= horizon;
           start_in := greatest(start_in, aheads[i]);
+          if aheads[i] > horizon then
+            allowed := false;
+            is_own := is_own or limit_names[i] is not null;
+            next_slot := greatest(next_slot, aheads[i]);
+          end if;
         end if;
       end if;
     end loop;
     if not allowed then
-      refused := refused || candidate.id;
+      refused := refused || jsonb_build_object(
+        candidate.id, jsonb_build_object('full', is_full, 'own', is_own, 'next_slot', next_slot));
       continue;
     end if;
     for i in 1 .. coalesce(array_length(limit_keys, 1), 0) loop
@@ -81,7 +91,6 @@ begin
   end loop;
 
   for i in 1 .. coalesce(array_length(limit_keys, 1), 0) loop
-    next_slot := greatest(next_slot, case when steps[i] is not null then aheads[i] end);
     if array_length(taken, 1) > 0 and steps[i] is not null then
       update limits l set tat = moment + aheads[i] * interval '1 second' where l.key = limit_keys[i];
     end if;
@@ -92,7 +101,7 @@ begin
   from unnest(taken, slots) g(id, slot) where t.id = g.id;
 
   -- With what an earlier call with the same token took, whose answer was lost.
-  select jsonb_build_object('refused', to_jsonb(refused), 'full', is_full, 'next_slot', next_slot, 'claimed',
+  select jsonb_build_object('refused', refused, 'claimed',
     coalesce(jsonb_agg(jsonb_build_object('id', t.id, 'task_name', t.task_name, 'attempt', t.attempt,
       'max_attempts', t.max_attempts, 'params', t.params, 'user_id', t.user_id, 'bot_id', t.bot_id, 'chat', t.chat,
       'expires_at', t.expires_at, 'slot', greatest(0, extract(epoch from t.started_at - moment)))
