@@ -54,10 +54,11 @@ class Owner:
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(library)},
             **identity,
         )
+        #: The servers and all that they made, as they were when the service was ready, or at kill().
+        self.processes: list[psutil.Process] = []
         try:
             self.url: str = self._told()["url"]
-            #: The servers and all that they made, as they were when the service was ready.
-            self.processes = psutil.Process(self._popen.pid).children(recursive=True)
+            self.processes = tree(self._popen.pid)[1:]
         except BaseException:
             self.kill()
             raise
@@ -77,6 +78,7 @@ class Owner:
 
     def kill(self) -> None:
         """kill -9 of the owner alone."""
+        self.processes = tree(self._popen.pid)[1:]
         self._popen.kill()
         self._popen.wait(10)
         self._close()
@@ -96,8 +98,12 @@ class Owner:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Leaves nothing, whatever the test found."""
         if self._popen.poll() is None:
             self.kill()
+        for process in self.processes:
+            if not is_gone(process):
+                process.kill()
 
 
 @contextlib.contextmanager
