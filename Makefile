@@ -11,9 +11,8 @@ help: ## list the targets
 $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	@echo "setting up $(VENV) (once, about half a minute)"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . 2>/dev/null \
-	  || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 run: $(VENV)/.ready ## start the embedded stack: PostgreSQL, broker and worker in one terminal

@@ -1,8 +1,8 @@
-"""The same no-op as a Chronos actor, with full state."""
+"""The same actors in Chronos, with full state."""
 
 from __future__ import annotations
 
-from bench.actors import note
+from bench.marks import count_me, tell_now
 from chronos.actor import actor
 from chronos.middleware.context import Context
 from chronos.models.params import Params
@@ -14,4 +14,9 @@ class Nothing(Params):
 
 @actor(queue="broadcast", params=Nothing)
 def noop(params: Nothing, ctx: Context) -> None:
-    note()
+    count_me()
+
+
+@actor(queue="broadcast", params=Nothing)
+def stamp(params: Nothing, ctx: Context) -> None:
+    tell_now()

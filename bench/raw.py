@@ -7,7 +7,7 @@ import os
 import dramatiq
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
-from bench.actors import note
+from bench.marks import count_me, tell_now
 
 broker = RabbitmqBroker(url=os.environ["BENCH_AMQP_URL"])
 dramatiq.set_broker(broker)
@@ -15,4 +15,9 @@ dramatiq.set_broker(broker)
 
 @dramatiq.actor(queue_name="raw")
 def noop() -> None:
-    note()
+    count_me()
+
+
+@dramatiq.actor(queue_name="raw")
+def stamp() -> None:
+    tell_now()

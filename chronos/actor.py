@@ -18,9 +18,10 @@ from dramatiq.asyncio import async_to_sync
 from pydantic import BaseModel, ValidationError
 
 from chronos.broker import broker
-from chronos.engine.tasks import Claimed, NewTask, Submitted
+from chronos.engine.tasks import Claimed, Submitted
 from chronos.errors import BadInput, PermanentError
 from chronos.middleware.context import Context
+from chronos.models.new_task import NewTask
 from chronos.queues import policy_of
 from chronos.runtime import runtime
 

@@ -32,10 +32,11 @@ class ChronosBroker(Broker):
         # before_* hooks run down this list, after_* hooks run up.
         super().__init__(
             middleware=[
-                # First, so that its loop exists before anything of ours could need it, and ends after them.
-                AsyncIO(),
-                # Boots the loops; knows which thread runs what until everything about the run is decided.
+                # First: a database that is not migrated ends the process before any thread exists that would keep it;
+                # at the other end of a life, what the others still wanted to write has been handed over by then.
                 RunWorker(the_runtime),
+                # The one event loop of the process, for actors that are coroutines.
+                AsyncIO(),
                 # Below the boot: it writes to a database that is known to be migrated.
                 self.limits,
                 # On the way up: after the outcome is known, above the logs, for Dramatiq nacks what it marks.
@@ -75,6 +76,8 @@ class ChronosBroker(Broker):
                 f"{message.actor_name}.send() goes past the engine: the task would have no row and could be lost."
                 f" Use {message.actor_name}.submit(...) or chronos.runtime.runtime().submit(...)"
             )
+        if self.runtime.amqp_url is None:
+            raise BadInput("periodiq needs RabbitMQ: set CHRONOS_AMQP_URL (`chronos up` gives its ticks by itself)")
         publisher = self.runtime.transport.publisher()
         try:
             publisher.send(message.queue_name, message.encode())

@@ -6,8 +6,9 @@ import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from chronos.errors import BadInput
@@ -15,6 +16,12 @@ from chronos.errors import BadInput
 
 def _default_data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "chronos"
+
+
+_ADDRESSES = {
+    "database_url": ("PostgreSQL", ("postgresql", "postgres", "postgresql+psycopg")),
+    "amqp_url": ("RabbitMQ", ("amqp", "amqps")),
+}
 
 
 class Settings(BaseSettings):
@@ -50,26 +57,34 @@ class Settings(BaseSettings):
     )
     connect_timeout_seconds: float = Field(5.0, ge=1, description="longest time to wait for a connection")
     pool_size: int = Field(8, ge=4, le=100, description="PostgreSQL connections per process, at most")
-    keep_completed_days: float = Field(
-        7.0, ge=0, description="completed, cancelled and expired tasks are kept so long"
-    )
+    keep_completed_days: float = Field(7.0, ge=0, description="completed, cancelled and expired tasks are kept so long")
     keep_failed_days: float = Field(
         0.0, ge=0, description="failed and unknown tasks are kept so long; 0: until cleared"
     )
     max_payload_bytes: int = Field(65536, ge=1024, le=1048576, description="largest params of one task")
-    max_message_bytes: int = Field(
-        16384, ge=1024, description="a larger message is no wake-up of ours: dead letter"
-    )
+    max_message_bytes: int = Field(16384, ge=1024, description="a larger message is no wake-up of ours: dead letter")
     unknown_actor_minutes: float = Field(
         10.0, ge=0, description="how long a task waits for a worker that knows its actor (rolling deploy)"
     )
-    log_format: Literal["pretty", "json"] = Field(
-        "pretty", description="pretty for people, json for collectors"
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least level that is logged"
-    )
+    log_format: Literal["pretty", "json"] = Field("pretty", description="pretty for people, json for collectors")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level that is logged")
     log_file: Path | None = Field(None, description="log into this file; empty: standard error")
+
+    @field_validator("database_url", "amqp_url")
+    @classmethod
+    def _is_an_address(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        """Empty counts as not set: that is what an empty line in .env means."""
+        if value is None or not value.get_secret_value().strip():
+            return None
+        kind, schemes = _ADDRESSES[info.field_name or ""]
+        address = value.get_secret_value()
+        try:
+            ok = address.split("://")[0] in schemes and urlsplit(address).port != 0
+        except ValueError:
+            ok = False
+        if not ok:
+            raise ValueError(f"no address of {kind}: write {schemes[0]}://user:password@host:port/name")
+        return value
 
     @property
     def lease(self) -> float:
@@ -82,8 +97,12 @@ class Settings(BaseSettings):
 
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
-    name = "CHRONOS_" + "_".join(str(part) for part in first["loc"]).upper()
-    return f"{name}: {first['msg'][0].lower()}{first['msg'][1:]} (it is {first.get('input')!r}); see `chronos config`"
+    field = str(first["loc"][0]) if first["loc"] else ""
+    words = first["msg"].removeprefix("Value error, ")
+    # The value of a wrong address would show its password.
+    shown = "" if field in _ADDRESSES else f", and is {first.get('input')!r}"
+    meaning = Settings.model_fields[field].description if field in Settings.model_fields else ""
+    return f"CHRONOS_{field.upper()} ({meaning}): {words[:1].lower()}{words[1:]}{shown}"
 
 
 @lru_cache(maxsize=1)

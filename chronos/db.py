@@ -89,7 +89,8 @@ class Database:
             self.url.set(drivername="postgresql").render_as_string(hide_password=False),
             connect_timeout=int(self._settings.connect_timeout_seconds),
             options=f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}"
-            " -c idle_in_transaction_session_timeout=60000 -c timezone=UTC",
+            # A worker that freezes in a transaction must not keep its task's lock for longer than it may live.
+            f" -c idle_in_transaction_session_timeout={int(self._settings.lease * 1000)} -c timezone=UTC",
             application_name="chronos",
             # A cut network is noticed within 15 s even where nothing is being written.
             keepalives_idle=5,

@@ -20,7 +20,9 @@ BATCH, MOST_BATCHES = 5000, 40
 
 _PRUNE = text("""
 with old as materialized (
-  select id from tasks where id > :after and id < :before and status = any(cast(:statuses as text[]))
+  select id from tasks t where id > :after and id < :before
+    and (status = any(cast(:statuses as text[])) or :cleared and status = 'failed'
+         and not exists (select from dead_letters d where d.task_id = t.id))
     and finished_at < clock_timestamp() - :days * interval '1 day' order by id limit :rows for update skip locked
 ), events as (delete from task_events e using old where e.task_id = old.id
 ), ledger as (delete from sends s using old where s.task_id = old.id
@@ -46,7 +48,15 @@ def prune(runtime: Runtime) -> dict[str, int]:
             with runtime.database.statement() as connection:
                 after = connection.execute(
                     _PRUNE,
-                    {"after": after, "before": before, "statuses": statuses, "days": days, "rows": BATCH},
+                    {
+                        "after": after,
+                        "before": before,
+                        "statuses": statuses,
+                        # A failed task whose dead letter somebody cleared is as done as a completed one.
+                        "cleared": statuses[0] == "completed",
+                        "days": days,
+                        "rows": BATCH,
+                    },
                 ).scalar()
             batches += 1
     with runtime.database.statement() as connection:
@@ -62,7 +72,7 @@ values (:id, :queue, :job, cast(:data as jsonb), :reason, 0, 'BadMessage', :fing
 
 
 def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
-    """Empty `.XQ`: a message that has a row is dropped (the row tells its story), one that has none becomes a record."""
+    """Empty `.XQ`: a message that has a row is dropped (the row tells more), one that has none becomes a record."""
     kept = dropped = 0
     for queue in POLICIES:
         with (
@@ -70,16 +80,16 @@ def sweep_dead_messages(runtime: Runtime, most: int = 1000) -> dict[str, int]:
             runtime.database.transaction() as connection,
         ):
             for body in bodies:
-                if _record(connection, queue, body):
+                if _record(connection, queue, body, runtime.settings.max_message_bytes):
                     kept += 1
                 else:
                     dropped += 1
     return {"recorded": kept, "dropped": dropped}
 
 
-def _record(connection: Connection, queue: str, body: bytes) -> bool:
+def _record(connection: Connection, queue: str, body: bytes, most_bytes: int) -> bool:
     """False: the message has a row, which tells more than the message could."""
-    task_id, reason = _read(body)
+    task_id, reason = _read(body, most_bytes)
     if task_id is not None:
         known = connection.execute(text("select 1 from tasks where id = :id"), {"id": task_id}).scalar()
         if known:
@@ -100,7 +110,10 @@ def _record(connection: Connection, queue: str, body: bytes) -> bool:
     return True
 
 
-def _read(body: bytes) -> tuple[uuid.UUID | None, str]:
+def _read(body: bytes, most_bytes: int) -> tuple[uuid.UUID | None, str]:
+    """The task that a dead message names, and what is wrong with it."""
+    if len(body) > most_bytes:
+        return None, f"the message is larger than the {most_bytes:,} bytes of a wake-up"
     try:
         message: Message[Any] = Message.decode(body)
     except (DecodeError, TypeError, KeyError, ValueError):
@@ -141,10 +154,10 @@ JOBS: dict[str, tuple[str, Callable[[Runtime], dict[str, int]]]] = {
 }
 
 
-def purge_dead_messages(runtime: Runtime) -> None:
-    """Empty `.XQ` without a look: for `chronos dlq clear --all`."""
-    for queue in POLICIES:
+def purge_dead_messages(runtime: Runtime, queue: str | None = None) -> None:
+    """Empty one `.XQ` or all of them without a look: for `chronos dlq clear`."""
+    for name in POLICIES if queue is None else [queue]:
         left = True
         while left:
-            with runtime.transport.dead_messages(queue, 1000) as bodies:
+            with runtime.transport.dead_messages(name, 1000) as bodies:
                 left = bool(bodies)

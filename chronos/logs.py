@@ -45,13 +45,9 @@ def set_up(settings: Settings) -> None:
     if not pretty:
         tail += [structlog.processors.format_exc_info, structlog.processors.EventRenamer("msg")]
     handler: logging.Handler = (
-        logging.FileHandler(settings.log_file, encoding="utf-8")
-        if settings.log_file
-        else logging.StreamHandler()
+        logging.FileHandler(settings.log_file, encoding="utf-8") if settings.log_file else logging.StreamHandler()
     )
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last])
-    )
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last]))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

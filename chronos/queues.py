@@ -39,9 +39,7 @@ POLICIES: dict[str, QueuePolicy] = {
         QueuePolicy("report", runs=5, backoff=2, time_limit=300, concurrency=5),
         QueuePolicy("post", runs=5, backoff=3, time_limit=120, rate=50, concurrency=10),
         # A reminder that comes twice is better than one that never comes.
-        QueuePolicy(
-            "schedule", runs=5, backoff=3, time_limit=60, rate=100, concurrency=20, repeat_unknown=True
-        ),
+        QueuePolicy("schedule", runs=5, backoff=3, time_limit=60, rate=100, concurrency=20, repeat_unknown=True),
         # "One broadcast at a time" is the bot's state, not a lock that a thread holds: no concurrency here.
         QueuePolicy("broadcast", runs=5, backoff=3, time_limit=300),
         # A delivery moves up to 2 GB: three runs, ten minutes for each, and a first pause of 10 s because

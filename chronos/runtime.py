@@ -8,12 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import structlog
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
+from chronos import running
 from chronos.config import Settings, settings
 from chronos.db import Database
 from chronos.engine import schema, tasks
@@ -25,9 +25,10 @@ from chronos.engine.rabbitmq import RabbitTransport
 from chronos.engine.reaper import Reaper
 from chronos.engine.relay import Relay
 from chronos.engine.shortcut import ShortCut
-from chronos.engine.tasks import Claimed, NewTask, Submitted
+from chronos.engine.tasks import Claimed, Submitted
 from chronos.engine.transports import Transport
 from chronos.errors import BadInput, ChronosError
+from chronos.models.new_task import NewTask
 from chronos.queues import policy_of
 
 log = structlog.get_logger("chronos")
@@ -39,26 +40,18 @@ EXIT_WRONG, EXIT_RESTART = 2, 3
 LOOP_CONNECTIONS = 4
 
 
-def running_file(configuration: Settings) -> Path:
-    """Where `chronos up` says which database it runs on, for every other command."""
-    return configuration.data_dir / "running.env"
-
-
 def database_url(configuration: Settings) -> str:
     if configuration.database_url is not None:
         return configuration.database_url.get_secret_value()
-    try:
-        return running_file(configuration).read_text(encoding="utf-8").strip()
-    except OSError:
-        raise BadInput(
-            "CHRONOS_DATABASE_URL is not set and no `chronos up` runs in "
-            f"{configuration.data_dir}: set it, or start one with `chronos up`"
-        ) from None
+    raise BadInput(
+        "CHRONOS_DATABASE_URL is not set and no `chronos up` runs in "
+        f"{configuration.data_dir}: set it, or start one with `chronos up`"
+    )
 
 
 class Runtime:
     def __init__(self, configuration: Settings) -> None:
-        self.settings = configuration
+        self.settings = configuration = running.completed(configuration)
         url = database_url(configuration)
         #: For actors and front doors.
         self.database = Database(url, configuration)
@@ -130,9 +123,7 @@ class Runtime:
             self.loops.persist(lambda: schema.require(self.loops))
         except ChronosError as error:
             sys.stderr.write(f"chronos: {error}\n")
-            sys.stderr.flush()
-            # Not sys.exit(): the event loop's thread is up already and would keep the process.
-            os._exit(EXIT_WRONG)
+            raise SystemExit(EXIT_WRONG) from None
         self.held.threads, self.held.queues = threads, max(1, len(queues))
         self.held.stopping = False
         name = self.settings.worker_name or socket.gethostname()

@@ -36,10 +36,16 @@ class Child:
         env: Mapping[str, str],
         output: IO[bytes] | int = subprocess.DEVNULL,
         pass_fds: Sequence[int] = (),
+        cwd: str | Path = "/",
+        umask: int = 0o077,
     ) -> None:
-        """death_signal: what the kernel sends to the child when this process ends."""
+        """death_signal: what the kernel sends to the child when this process ends.
+
+        cwd: not our working folder unless asked for, which the account may not be allowed to enter.
+        """
         identity = (account.uid, account.gid) if account else (-1, -1)
-        words = [sys.executable, "-I", "-S", _TRAMPOLINE, os.getpid(), int(death_signal), *identity, *command]
+        orders = (os.getpid(), int(death_signal), *identity, umask)
+        words = [sys.executable, "-I", "-S", _TRAMPOLINE, *orders, *command]
         self._popen = _forker.popen(
             [str(word) for word in words],
             env=dict(env),
@@ -47,8 +53,7 @@ class Child:
             stdout=output,
             stderr=output,
             pass_fds=pass_fds,
-            # Not in our working folder, which the account may not be allowed to enter.
-            cwd="/",
+            cwd=cwd,
             # Not in our process group: Ctrl-C in the terminal is for us, and we stop our children in order.
             start_new_session=True,
         )

@@ -64,6 +64,11 @@ class PrivateService(ABC):
         """True for a frozen service too."""
         return self._own_child() is not None
 
+    @property
+    def pid(self) -> int:
+        """Of the server process; its helpers are below it."""
+        return self._running_child().pid
+
     def start(self) -> None:
         """Returns when the service accepts connections. Nothing happens when it runs already."""
         if self.running:

@@ -13,11 +13,11 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, death_signal: int, uid: int, gid: int, command: list[str]) -> None:
+def main(parent: int, death_signal: int, uid: int, gid: int, umask: int, command: list[str]) -> None:
     """uid -1: stay who we are."""
     libc = ctypes.CDLL(None, use_errno=True)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.umask(0o077)
+    os.umask(umask)
     if uid != -1:
         os.setgroups([])
         os.setgid(gid)
@@ -30,4 +30,5 @@ def main(parent: int, death_signal: int, uid: int, gid: int, command: list[str])
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])
+    numbers = [int(word) for word in sys.argv[1:6]]
+    main(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], sys.argv[6:])

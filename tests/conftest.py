@@ -9,12 +9,15 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pika
 import psycopg
 import pytest
+from dramatiq.common import xq_name
 
 from chronos.config import Settings
 from chronos.db import Database
 from chronos.engine import schema
+from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 from private_services import PrivatePostgres, PrivateRabbitMQ, install_rabbitmq
 from tests.processes import Workers
@@ -81,13 +84,13 @@ def _named(url: str, name: str) -> str:
 
 @pytest.fixture
 def amqp_url(rabbitmq: PrivateRabbitMQ) -> Iterator[str]:
-    """A virtual host per test: no message of one test reaches another."""
-    name = f"test{uuid.uuid4().hex}"
-    rabbitmq.ctl("add_vhost", name)
-    user = rabbitmq.url.split("//")[1].split(":")[0]
-    rabbitmq.ctl("set_permissions", "-p", name, user, ".*", ".*", ".*")
-    yield rabbitmq.url.rsplit("/", 1)[0] + "/" + name
-    rabbitmq.ctl("delete_vhost", name)
+    """Each test finds RabbitMQ without queues: no message of one reaches another."""
+    yield rabbitmq.url
+    connection = pika.BlockingConnection(pika.URLParameters(rabbitmq.url))
+    for queue in POLICIES:
+        connection.channel().queue_delete(queue)
+        connection.channel().queue_delete(xq_name(queue))
+    connection.close()
 
 
 @pytest.fixture

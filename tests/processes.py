@@ -31,6 +31,11 @@ def eventually(check: Callable[[], Any], seconds: float = 30, what: str = "") ->
     return value
 
 
+def pass_time(seconds: float) -> None:
+    """For a fault that is a matter of time: a server that is away for so long."""
+    threading.Event().wait(seconds)
+
+
 class Workers:
     def __init__(self, database_url: str, amqp_url: str | None, folder: Path) -> None:
         self.environment = {
@@ -70,9 +75,7 @@ class Workers:
         return started
 
     def logs(self) -> str:
-        return "\n".join(
-            path.read_text(errors="replace")[-3000:] for path in sorted(self.folder.glob("worker*.log"))
-        )
+        return "\n".join(path.read_text(errors="replace")[-3000:] for path in sorted(self.folder.glob("worker*.log")))
 
     @staticmethod
     def kill(process: subprocess.Popen[bytes]) -> None:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from chronos.config import Settings
-from chronos.engine.tasks import NewTask
 from chronos.models import MOVES
+from chronos.models.new_task import NewTask
 from tests.processes import Workers
 
 ROOT = Path(__file__).parent.parent

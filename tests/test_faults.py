@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -15,9 +14,10 @@ import pytest
 
 from chronos import housekeeping
 from chronos.engine import tasks
-from chronos.engine.tasks import NewTask
+from chronos.engine.transports import encode
+from chronos.models.new_task import NewTask
 from private_services import PrivatePostgres, PrivateRabbitMQ
-from tests.processes import Workers, effects_server, eventually
+from tests.processes import Workers, effects_server, eventually, pass_time
 
 pytestmark = pytest.mark.rabbitmq
 
@@ -120,11 +120,32 @@ def test_postgres_may_crash_and_no_live_worker_is_robbed(workers: Workers, postg
     workers.runtime.submit(*[NewTask("broadcast", "work", {"seconds": 0.3}) for _ in range(40)])
     eventually(lambda: workers.statuses().get("in_progress", 0) >= 4, what=workers.logs())
     postgres.kill()
-    time.sleep(5)  # the fault itself: PostgreSQL is away for two leases
+    pass_time(5)  # the fault itself: PostgreSQL is away for two leases
     postgres.start()
     eventually(lambda: _reaches(workers), 30)
     assert workers.all_final(90) == {"completed": 40}
     assert workers.sql("select max(crashes) from tasks") == [(0,)]
+
+
+def test_nothing_starts_while_the_worker_may_be_dead_for_the_others(
+    workers: Workers, postgres: PrivatePostgres
+) -> None:
+    """Four runs are claimed; PostgreSQL freezes in the first one. What would start after 0.8 leases waits."""
+    with effects_server() as effects:
+        workers.start(1, threads=1)
+        workers.runtime.submit(*[NewTask("broadcast", "shout", {"url": effects.url, "key": "quick"})] * 40)
+        workers.all_final()
+        workers.runtime.submit(
+            *[NewTask("broadcast", "shout", {"url": effects.url, "key": str(n), "seconds": 1.0}) for n in range(4)]
+        )
+        eventually(lambda: workers.statuses().get("in_progress") == 4 and "0" in effects.made, what=workers.logs())
+        postgres.freeze()
+        pass_time(5)
+        before_the_thaw = [key for key in effects.made if key != "quick"]
+        postgres.thaw()
+        assert workers.all_final() == {"completed": 44}
+    assert len(before_the_thaw) < 4
+    assert [key for key in effects.made if key != "quick"] == ["0", "1", "2", "3"]
 
 
 def _reaches(workers: Workers) -> bool:
@@ -134,19 +155,40 @@ def _reaches(workers: Workers) -> bool:
         return False
 
 
+def test_many_copies_of_a_message_run_its_task_once(workers: Workers, amqp_url: str) -> None:
+    with effects_server() as effects:
+        workers.start(2)
+        done = workers.runtime.submit(
+            *[NewTask("broadcast", "shout", {"url": effects.url, "key": str(n), "seconds": 0.5}) for n in range(8)]
+        )
+        eventually(lambda: effects.made, what=workers.logs())
+        connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
+        channel = connection.channel()
+        for _ in range(50):
+            for task in done:
+                channel.basic_publish("", "broadcast", encode("broadcast", (task.id, "shout", None)))
+        connection.close()
+        assert workers.all_final() == {"completed": 8}
+        assert sorted(effects.made) == [str(n) for n in range(8)]
+    assert workers.sql("select distinct attempt from tasks") == [(1,)]
+
+
 def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Workers, amqp_url: str) -> None:
     workers.start(1)
     workers.runtime.submit(NewTask("broadcast", "work", {"key": "first"}))
     workers.all_final()
     connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
     channel = connection.channel()
-    good = b'{"queue_name":"broadcast","actor_name":"work","args":[],"options":{},"message_id":"1","message_timestamp":1,'
+    known = str(workers.sql("select id from tasks")[0][0]).encode()
+    good = (
+        b'{"queue_name":"broadcast","actor_name":"work","args":[],"options":{},"message_id":"1","message_timestamp":1,'
+    )
     for body in (
         b"\xff\x00 not JSON",
         b'{"other": "shape"}',
         good + b'"kwargs":{"version":1,"task_id":"no uuid","task_name":"work"}}',
         good + b'"kwargs":{"version":1,"task_id":"%s","task_name":"work"}}' % str(uuid.uuid4()).encode(),
-        b"x" * 1_000_000,
+        good + b'"kwargs":{"version":1,"task_id":"%s","task_name":"work","x":"%s"}}' % (known, b"x" * 1_000_000),
     ):
         channel.basic_publish("", "broadcast", body)
     workers.runtime.submit(NewTask("broadcast", "work", {"key": "last"}))
@@ -158,7 +200,7 @@ def test_poison_never_stops_a_queue_and_ends_in_the_dead_letters(workers: Worker
     connection.close()
     assert housekeeping.sweep_dead_messages(workers.runtime) == {"recorded": 5, "dropped": 0}
     reasons = {row[0] for row in workers.sql("select failure_reason from dead_letters")}
-    assert len(reasons) == 3
+    assert len(reasons) == 4
     assert housekeeping.sweep_dead_messages(workers.runtime) == {"recorded": 0, "dropped": 0}
 
 
@@ -170,9 +212,7 @@ def test_a_task_for_an_unknown_actor_waits_and_then_is_buried(workers: Workers) 
     assert workers.sql("select error_class from dead_letters") == [("UnknownActor",)]
 
 
-def test_a_worker_on_an_empty_database_says_so_in_one_line(
-    workers: Workers, postgres: PrivatePostgres
-) -> None:
+def test_a_worker_on_an_empty_database_says_so_in_one_line(workers: Workers, postgres: PrivatePostgres) -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "dramatiq", "chronos.actors", "-p", "1", "-t", "1"],
         env={**workers.environment, "CHRONOS_DATABASE_URL": postgres.url},

@@ -1,43 +1,119 @@
-"""Limits and backoff as pure rules, for any input."""
+"""Limits and backoff for any input: the claim under limits on a real PostgreSQL, the delays as a pure rule."""
 
 from __future__ import annotations
 
 import uuid
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Connection, text
 
-from chronos.engine.limits import LimitState, grant
+from chronos.engine import limits, tasks
+from chronos.engine.tasks import LimitedClaim
+from chronos.models.new_task import NewTask
 from chronos.queues import POLICIES
+from chronos.runtime import Runtime
+
+ANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+def limit(key: str, name: str | None, rate: float | None, most: int | None) -> dict[str, object]:
+    return {
+        "key": key,
+        "queue": "system",
+        "task_name": name,
+        "step": 1 / rate if rate else None,
+        "max_running": most,
+    }
+
+
+class Ground:
+    """An empty queue with these limits, and a worker that claims."""
+
+    def __init__(self, runtime: Runtime, connection: Connection, *declared: dict[str, object]) -> None:
+        self.runtime, self.connection = runtime, connection
+        self.worker = uuid.uuid4()
+        connection.execute(text("delete from tasks"))
+        connection.execute(text("delete from limits"))
+        limits.store(connection, declared, [])
+        connection.execute(
+            text("insert into workers (id, name, host, pid, process_start) values (:w, 'w', 'h', 1, '')"),
+            {"w": self.worker},
+        )
+
+    def submit(self, *names: str) -> list[uuid.UUID]:
+        return [done.id for done in self.runtime.submit(*[NewTask("system", name) for name in names])] if names else []
+
+    def claim(self, ids: list[uuid.UUID], horizon: float, token: uuid.UUID | None = None) -> LimitedClaim:
+        return tasks.claim_limited(self.connection, "system", ids, self.worker, token or uuid.uuid4(), horizon)
+
+
+@ANY
 @given(
-    step=st.floats(0.001, 1),
-    ahead=st.floats(-10, 1),
-    most=st.integers(0, 30),
-    running=st.integers(0, 30),
-    wanted=st.integers(0, 60),
+    rate=st.floats(1, 1000),
+    most=st.integers(0, 12),
+    running=st.integers(0, 12),
+    wanted=st.integers(0, 30),
     horizon=st.floats(0, 0.5),
 )
-def test_a_grant_never_exceeds_rate_or_concurrency(
-    step: float, ahead: float, most: int, running: int, wanted: int, horizon: float
+def test_a_claim_never_exceeds_rate_or_concurrency(
+    runtime: Runtime, rate: float, most: int, running: int, wanted: int, horizon: float
 ) -> None:
-    limit = LimitState("queue:x", None, step, ahead, most, running)
-    slots = [slot for _, slot in grant([limit], [(uuid.uuid4(), "a") for _ in range(wanted)], horizon)]
-    assert len(slots) <= max(0, most - running)
-    assert all(0 <= slot <= horizon for slot in slots)
-    assert all(later - earlier >= step * 0.999 for earlier, later in pairwise(slots))
-    assert not slots or slots[0] >= ahead
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection)
+        already = ground.submit(*["a"] * running)
+        assert len(ground.claim(already, 0).claimed) == running
+        limits.store(connection, [limit("queue:system", None, rate, most)], [])
+        waiting = ground.submit(*["a"] * wanted)
+        answer = ground.claim(waiting, horizon)
+        slots = sorted(run.slot for run in answer.claimed)
+        assert len(slots) <= max(0, most - running)
+        assert len(slots) + len(answer.refused) == wanted
+        assert all(0 <= slot <= horizon for slot in slots)
+        assert all(later - earlier >= 0.999 / rate for earlier, later in pairwise(slots))
+        # Whoever asks next, from whatever process, gets slots behind these.
+        behind = [run.slot for run in ground.claim(answer.refused, horizon + 1).claimed]
+        assert len(slots) + len(behind) <= max(0, most - running)
 
 
-@given(names=st.lists(st.sampled_from("ab"), max_size=20), most=st.integers(0, 5))
-def test_an_actors_limit_stops_only_that_actor(names: list[str], most: int) -> None:
-    limits = [LimitState("queue:x", None, None, 0, None, 0), LimitState("actor:a", "a", None, 0, most, 0)]
-    candidates = [(uuid.uuid4(), name) for name in names]
-    granted = {id_ for id_, _ in grant(limits, candidates, 0.1)}
-    assert sum(1 for id_, name in candidates if name == "a" and id_ in granted) == min(most, names.count("a"))
-    assert all(id_ in granted for id_, name in candidates if name == "b")
+@ANY
+@given(names=st.lists(st.sampled_from("ab"), max_size=15), most=st.integers(1, 5))
+def test_an_actors_limit_stops_only_that_actor(runtime: Runtime, names: list[str], most: int) -> None:
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, None, 100), limit("actor:a", "a", None, most))
+        answer = ground.claim(ground.submit(*names), 0.1)
+        claimed = [run.task_name for run in answer.claimed]
+        assert claimed.count("a") == min(most, names.count("a"))
+        assert claimed.count("b") == names.count("b")
+
+
+def test_a_limited_claim_whose_answer_was_lost_is_the_same_claim(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, 10, 2))
+        ids, token = ground.submit("a", "a", "a"), uuid.uuid4()
+        first = ground.claim(ids, 1, token)
+        again = ground.claim(ids, 1, token)
+        assert {run.id for run in first.claimed} == {run.id for run in again.claimed}
+        assert [run.attempt for run in again.claimed] == [1, 1]
+        assert first.refused == again.refused
+
+
+def test_a_paused_queue_grants_nothing(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, 10, 2))
+        ids = ground.submit("a")
+        connection.execute(text("insert into queue_states (queue, paused_at) values ('system', clock_timestamp())"))
+        answer = ground.claim(ids, 1)
+        assert (answer.claimed, answer.refused) == ([], [])
+
+
+def test_a_limit_that_the_code_no_longer_declares_is_forgotten(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        limits.store(connection, [limit("actor:a", "a", 5, None)], [])
+        assert limits.exist(connection, "system")
+        limits.store(connection, [], ["actor:a"])
+        assert not limits.exist(connection, "system")
 
 
 @given(queue=st.sampled_from(sorted(POLICIES)), attempt=st.integers(1, 20))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from chronos.engine import tasks
-from chronos.engine.tasks import NewTask
+from chronos.models.new_task import NewTask
 from tests.processes import Workers, eventually
 
 
@@ -19,15 +19,12 @@ def test_every_outcome_ends_as_it_should(embedded: Workers) -> None:
         for mode in modes
     }
     gentle = embedded.runtime.submit(NewTask("system", "gentle", {"seconds": 0.05}))[0].id
-    eventually(
-        lambda: embedded.sql("select 1 from tasks where id = :i and status = 'in_progress'", i=ids["hang"])
-    )
+    eventually(lambda: embedded.sql("select 1 from tasks where id = :i and status = 'in_progress'", i=ids["hang"]))
     with embedded.runtime.database.statement() as connection:
         assert tasks.cancel(connection, ids["hang"], "me") == "in_progress"
     embedded.all_final()
     found = {
-        mode: embedded.sql("select status, attempt from tasks where id = :i", i=id_)[0]
-        for mode, id_ in ids.items()
+        mode: embedded.sql("select status, attempt from tasks where id = :i", i=id_)[0] for mode, id_ in ids.items()
     }
     assert found == {
         "later": ("failed", 1),  # its second run saw that it had been put off: no attempt was used
@@ -39,9 +36,7 @@ def test_every_outcome_ends_as_it_should(embedded: Workers) -> None:
         "plain": ("completed", 1),
     }
     assert embedded.sql("select task from effects") == [(ids["transaction"],)]
-    assert embedded.sql("select result_payload from tasks where id = :i", i=ids["transaction"]) == [
-        ({"done": True},)
-    ]
+    assert embedded.sql("select result_payload from tasks where id = :i", i=ids["transaction"]) == [({"done": True},)]
     assert embedded.sql("select status, result_payload from tasks where id = :i", i=gentle) == [
         ("completed", {"loop": True})
     ]
@@ -50,9 +45,7 @@ def test_every_outcome_ends_as_it_should(embedded: Workers) -> None:
 
 def test_a_paused_queue_starts_nothing_and_uses_no_attempt(embedded: Workers) -> None:
     with embedded.runtime.database.statement() as connection:
-        connection.execute(
-            text("insert into queue_states (queue, paused_at) values ('broadcast', clock_timestamp())")
-        )
+        connection.execute(text("insert into queue_states (queue, paused_at) values ('broadcast', clock_timestamp())"))
     embedded.start(1)
     embedded.runtime.submit(NewTask("broadcast", "work"), NewTask("system", "behave"))
     eventually(lambda: embedded.statuses().get("completed") == 1)

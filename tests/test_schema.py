@@ -45,9 +45,7 @@ def test_the_databases_statuses_are_the_codes(runtime: Runtime) -> None:
 def test_a_status_without_what_it_requires_is_refused(runtime: Runtime, columns: str) -> None:
     with runtime.database.statement() as connection:
         connection.execute(
-            text(
-                "insert into tasks (id, queue, task_name, max_attempts) values (gen_random_uuid(), 'system', 'x', 3)"
-            )
+            text("insert into tasks (id, queue, task_name, max_attempts) values (gen_random_uuid(), 'system', 'x', 3)")
         )
         with pytest.raises(IntegrityError):
             connection.execute(text(f"update tasks set {columns}"))

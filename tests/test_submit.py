@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
 
 from chronos.engine import tasks
-from chronos.engine.tasks import NewTask
 from chronos.errors import BadInput
+from chronos.models.new_task import NewTask
 from chronos.runtime import Runtime
 
 
@@ -68,3 +72,22 @@ def test_a_queued_task_is_cancelled_at_once_and_an_old_one_expires(runtime: Runt
         assert tasks.expire(connection) == 1
         assert tasks.find(connection, str(two.id)).status == "expired"
         assert tasks.find(connection, str(one.id)[:-2]).status == "cancelled"
+
+
+def test_a_submit_whose_answer_was_lost_makes_no_second_task(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit went through, the connection broke before the answer: the same rows are written again."""
+    transaction = runtime.database.transaction
+    lost = []
+
+    @contextmanager
+    def losing() -> Iterator[Connection]:
+        with transaction() as connection:
+            yield connection
+        if not lost:
+            lost.append(True)
+            raise OperationalError("commit", {}, psycopg.OperationalError("the connection is lost"))
+
+    monkeypatch.setattr(runtime.database, "transaction", losing)
+    done = runtime.submit(NewTask("system", "ping"), NewTask("system", "ping", idempotency_key="k"))
+    assert lost and [one.created for one in done] == [True, True]
+    assert count(runtime) == 2

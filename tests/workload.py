@@ -10,6 +10,7 @@ import urllib.request
 from sqlalchemy import text
 
 from chronos.actor import actor
+from chronos.engine.tasks import Claimed
 from chronos.errors import Later, PermanentError
 from chronos.middleware.context import Context
 from chronos.models.params import Params
@@ -40,15 +41,55 @@ report_work = actor(queue="report", params=Work, name="report_work")(_work)
 single_work = actor(queue="delivery", params=Work, name="single_work", concurrency=1)(_work)
 
 
+@actor(queue="broadcast", params=Work)
+def shout(params: Work, ctx: Context) -> None:
+    """An effect without a ledger."""
+    request = urllib.request.Request(f"{params.url}/{params.key}", method="POST", data=b"")  # noqa: S310
+    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
+    time.sleep(params.seconds)
+
+
+class Leak(Params):
+    token: str
+    chat: int
+
+
+@actor(queue="system", params=Leak)
+def leak(params: Leak, ctx: Context) -> None:
+    raise PermanentError("it leaks")
+
+
+@actor(queue="system", params=Work, timeout=1)
+def too_slow(params: Work, ctx: Context) -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def _note_requeue(run: Claimed, why: str) -> None:
+    with open(os.environ["REQUEUED_FILE"], "a", encoding="utf-8") as file:
+        file.write(f"{why}\n")
+
+
+@actor(queue="system", params=Work, on_requeued=_note_requeue)
+def fussy(params: Work, ctx: Context) -> None:
+    """Later at first, then an error, then well."""
+    if not _seen(ctx):
+        raise Later(0.1, "not yet")
+    if ctx.task.attempt == 1:
+        raise RuntimeError("once")
+
+
+@actor(queue="broadcast", params=Work, timeout=1)
+def hang_in_c(params: Work, ctx: Context) -> None:
+    """A call that no time limit can interrupt."""
+    time.sleep(120)
+
+
 @actor(queue="system", params=Work)
 def behave(params: Work, ctx: Context) -> object:
     match params.mode:
         case "later":
-            raise (
-                Later(0.1, "not yet")
-                if ctx.task.attempt == 1 and not _seen(ctx)
-                else PermanentError("seen twice")
-            )
+            raise (Later(0.1, "not yet") if ctx.task.attempt == 1 and not _seen(ctx) else PermanentError("seen twice"))
         case "permanent":
             raise PermanentError("never")
         case "nan":
@@ -72,9 +113,7 @@ def behave(params: Work, ctx: Context) -> object:
 def _seen(ctx: Context) -> bool:
     with ctx._runtime.database.statement() as connection:
         return bool(
-            connection.execute(
-                text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}
-            ).scalar()
+            connection.execute(text("select 1 from task_events where task_id = :i"), {"i": ctx.task.id}).scalar()
         )
 
 

@@ -5,7 +5,7 @@ import sys
 
 from chronos.broker import broker as make_broker
 from chronos.config import settings
-from chronos.errors import ChronosError
+from chronos.errors import BadInput, ChronosError
 
 try:
     # Before any actor: without a broker Dramatiq silently takes one on localhost.
@@ -13,7 +13,10 @@ try:
     from chronos.actors import housekeeping, system
 
     for _module in settings().actor_modules:
-        importlib.import_module(_module)
+        try:
+            importlib.import_module(_module)
+        except ImportError as _error:
+            raise BadInput(f"CHRONOS_ACTORS: cannot import {_module}: {_error}") from _error
 except ChronosError as _error:
     sys.stderr.write(f"chronos: {_error}\n")
     raise SystemExit(2) from None

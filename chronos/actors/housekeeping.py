@@ -10,10 +10,10 @@ from periodiq import cron
 
 from chronos.actor import actor
 from chronos.broker import broker
-from chronos.engine.tasks import NewTask
 from chronos.errors import PermanentError
 from chronos.housekeeping import JOBS
 from chronos.middleware.context import Context
+from chronos.models.new_task import NewTask
 from chronos.models.params import Housekeeping
 from chronos.runtime import runtime
 

@@ -3,53 +3,85 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
+from chronos.cli.config import misspelt
+from chronos.config import settings
+from chronos.durations import in_words
 from chronos.engine import schema, tasks
-from chronos.engine.tasks import NewTask
 from chronos.errors import ChronosError, one_line
-from chronos.runtime import Runtime
+from chronos.explain import explain
+from chronos.models.new_task import NewTask
+from chronos.runtime import Runtime, runtime
 
-PING_SECONDS = 15
+PING_SECONDS = 15.0
 
 
-def examine(runtime: Runtime) -> list[dict[str, Any]]:
-    findings: list[dict[str, Any]] = []
+@dataclass(frozen=True)
+class Finding:
+    check: str
+    ok: bool
+    words: str
+    seconds: float | None = None  #: the ping's way through the pipeline
 
-    def check(name: str, look: Any) -> bool:
+
+def examine() -> list[Finding]:
+    findings: list[Finding] = []
+
+    def check(name: str, look: Callable[[], str]) -> bool:
+        started = time.perf_counter()
         try:
-            findings.append({"check": name, "ok": True, "words": look()})
+            ok, words = True, look()
+        except DBAPIError as error:
+            ok, words = False, one_line(error.orig or error)
         except Exception as error:
-            findings.append({"check": name, "ok": False, "words": one_line(error)})
-        return bool(findings[-1]["ok"])
+            ok, words = False, one_line(error)
+        took = time.perf_counter() - started if name == "ping" and ok else None
+        findings.append(Finding(name, ok, words, took))
+        return ok
 
-    check("settings", lambda: f"lease {runtime.settings.lease:g} s")
-    ready = check("PostgreSQL", lambda: _postgres(runtime)) and check("schema", lambda: _schema(runtime))
+    check("settings", _settings)
+    try:
+        here = runtime()
+    except ChronosError as error:
+        return [*findings, Finding("PostgreSQL", False, str(error))]
+    ready = check("PostgreSQL", lambda: _postgres(here)) and check("schema", lambda: _schema(here))
     if ready:
-        check("clock", lambda: _clock(runtime))
-    check("broker", lambda: _broker(runtime))
-    if ready and check("workers", lambda: _workers(runtime)):
-        check("ping", lambda: _ping(runtime))
+        check("clock", lambda: _clock(here))
+    check("broker", lambda: _broker(here))
+    if ready and check("workers", lambda: _workers(here)):
+        check("ping", lambda: _ping(here))
     return findings
 
 
-def _postgres(runtime: Runtime) -> str:
-    def read() -> str:
-        with runtime.database.statement() as connection:
-            return str(connection.execute(text("show server_version")).scalar_one())
+def _settings() -> str:
+    configuration = settings()
+    wrong = misspelt()
+    if wrong:
+        raise ChronosError("; ".join(wrong))
+    return f"lease {configuration.lease:g} s, actors {', '.join(['chronos', *configuration.actor_modules])}"
 
-    return "version " + runtime.database.persist(read, deadline=5)
+
+def _postgres(here: Runtime) -> str:
+    with here.database.statement() as connection:
+        version = connection.execute(text("show server_version")).scalar_one()
+        used, most = connection.execute(
+            text("select (select count(*) from pg_stat_activity), current_setting('max_connections')::int")
+        ).one()
+    return f"version {version}, {used} of {most} connections in use"
 
 
-def _schema(runtime: Runtime) -> str:
-    schema.require(runtime.database)
+def _schema(here: Runtime) -> str:
+    schema.require(here.database)
     return f"at {schema.expected()}"
 
 
-def _clock(runtime: Runtime) -> str:
-    with runtime.database.statement() as connection:
+def _clock(here: Runtime) -> str:
+    with here.database.statement() as connection:
         connection.execute(text("select 1"))
         before = time.time()
         there = float(connection.execute(text("select extract(epoch from clock_timestamp())")).scalar_one())
@@ -61,35 +93,45 @@ def _clock(runtime: Runtime) -> str:
     return f"{difference * 1000:+.0f} ms from PostgreSQL's"
 
 
-def _broker(runtime: Runtime) -> str:
-    if runtime.amqp_url is None:
+def _broker(here: Runtime) -> str:
+    if here.amqp_url is None:
         return "in-process (set CHRONOS_AMQP_URL for RabbitMQ)"
-    publisher = runtime.transport.publisher()
+    publisher = here.transport.publisher()
     try:
-        return f"RabbitMQ, {publisher.ready_count('system')} wake-ups ready in system"
+        return f"RabbitMQ, {publisher.ready_count('system')} wake-ups ready in queue system"
+    except Exception as error:
+        # pika's exceptions often have no text.
+        raise ChronosError(f"RabbitMQ does not answer: {one_line(repr(error))}") from error
     finally:
         publisher.close()
 
 
-def _workers(runtime: Runtime) -> str:
-    with runtime.database.statement() as connection:
-        count = connection.execute(
-            text("select count(*) from workers where not dead and queues ? 'system'")
-        ).scalar_one()
-    if count == 0:
+def _workers(here: Runtime) -> str:
+    with here.database.statement() as connection:
+        found = connection.execute(
+            text(
+                "select count(*) as living, coalesce(sum(threads), 0) as threads from workers"
+                " where not dead and queues ? 'system'"
+                " and beat_at > clock_timestamp() - :lease * interval '1 second'"
+            ),
+            {"lease": here.settings.lease},
+        ).one()
+    if found.living == 0:
         raise ChronosError("none lives: start one with `chronos worker` or `chronos up`")
-    return f"{count} living"
+    return f"{found.living} living, {found.threads} threads"
 
 
-def _ping(runtime: Runtime) -> str:
+def _ping(here: Runtime) -> str:
     started = time.perf_counter()
-    id_ = runtime.submit(NewTask("system", "ping", {"say": "doctor"}, priority=1))[0].id
+    id_ = here.submit(NewTask("system", "ping", {"say": "doctor"}, priority=1))[0].id
     while time.perf_counter() - started < PING_SECONDS:
-        with runtime.database.statement() as connection:
+        with here.database.statement() as connection:
             task = tasks.find(connection, str(id_))
         if task.status == "completed":
-            return (
-                f"a task went through the whole pipeline in {(time.perf_counter() - started) * 1000:.0f} ms"
-            )
+            took = time.perf_counter() - started
+            return f"a task went through the whole pipeline in {in_words(took)}"
         time.sleep(0.002)
-    raise ChronosError(f"no answer within {PING_SECONDS} s: `chronos task explain {id_}`")
+    words = explain(here, task).now
+    with here.database.statement() as connection:
+        tasks.cancel(connection, id_, "doctor")
+    raise ChronosError(f"no answer within {PING_SECONDS:g} s: {words}")

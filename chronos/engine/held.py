@@ -33,6 +33,8 @@ class Held:
         #: Who waits, and below how many outstanding runs it is worth waking them.
         self._room_wanted: dict[str, int] = {}
         self._ends_wanted: set[str] = set()
+        #: Outcomes that went into the table, by queue.
+        self._ends: dict[str, int] = {}
 
     # -- claims
 
@@ -64,8 +66,8 @@ class Held:
         with self._changed:
             for run in runs:
                 self._runs.pop(run.id, None)
+                self._ends[run.queue] = self._ends.get(run.queue, 0) + 1
                 if run.queue in self._ends_wanted:
-                    self._ends_wanted.discard(run.queue)
                     self._changed.notify_all()
 
     def holds(self, id_: uuid.UUID, token: uuid.UUID) -> bool:
@@ -84,6 +86,10 @@ class Held:
             run.cancelled = True
 
     # -- budget
+
+    def average(self, queue: str) -> float:
+        """Seconds that a run of this queue takes here; 0.2 until one has ended."""
+        return self._average.get(queue, 0.2)
 
     def ahead(self, queue: str) -> int:
         """How many runs of this queue may wait in front of the threads; 0 until the queue is known to be quick."""
@@ -119,14 +125,17 @@ class Held:
             self._changed.wait(timeout)
             self._room_wanted.pop(queue, None)
 
-    def wait_for_end(self, queue: str, timeout: float) -> bool:
-        """Until the outcome of a run of this queue is in the table; False: none came in time."""
+    def ends(self, queue: str) -> int:
+        return self._ends.get(queue, 0)
+
+    def wait_for_end(self, queue: str, since: int, timeout: float) -> bool:
+        """Until one more outcome of this queue is in the table than `since`; False: none came in time."""
         with self._changed:
-            self._ends_wanted.add(queue)
-            self._changed.wait(timeout)
-            ended = queue not in self._ends_wanted
-            self._ends_wanted.discard(queue)
-            return ended
+            if self.ends(queue) == since:
+                self._ends_wanted.add(queue)
+                self._changed.wait(timeout)
+                self._ends_wanted.discard(queue)
+            return self.ends(queue) != since
 
     def _note_busy(self) -> None:
         if self._outstanding < self.threads:

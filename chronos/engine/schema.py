@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+from typing import TYPE_CHECKING
 
 from chronos.db import Database
 from chronos.errors import NotMigrated
+
+if TYPE_CHECKING:
+    # Alembic is imported where it is used: it costs every command a sixth of a second.
+    from alembic.config import Config
 
 _FOLDER = Path(__file__).resolve().parent.parent.parent / "migrations"
 
 
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     return config
 
 
 def expected() -> str:
+    from alembic.script import ScriptDirectory
+
     head = ScriptDirectory.from_config(_config()).get_current_head()
     assert head is not None, "there is no migration"  # noqa: S101
     return head
 
 
 def current(database: Database) -> str | None:
+    from alembic.runtime.migration import MigrationContext
+
     with database.engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
 def upgrade(database: Database, to: str = "head") -> None:
+    from alembic import command
+
     config = _config()
     with database.transaction() as connection:
         # Two processes that start together must not migrate together.
@@ -42,6 +50,8 @@ def upgrade(database: Database, to: str = "head") -> None:
 
 
 def downgrade(database: Database, to: str = "base") -> None:
+    from alembic import command
+
     config = _config()
     with database.transaction() as connection:
         config.attributes["connection"] = connection

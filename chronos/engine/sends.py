@@ -11,18 +11,22 @@ from sqlalchemy import Connection, text
 from chronos.engine.tasks import REPEATABLE, Claimed
 from chronos.errors import Ambiguous, ClaimLost, Expired
 
-_OWNED = text("""
-select expires_at is not null and expires_at <= clock_timestamp() as expired from tasks
-where id = :id and token = :token for share
-""")
+# One statement: a worker that freezes between two would hold the task's lock, and nobody could take the task from it.
 _INTEND = text("""
-insert into sends as s (task_id, key, chat, state) values (:id, :key, :chat, 'intent')
-on conflict (task_id, key) do update set state = 'intent', updated_at = clock_timestamp(),
-  repeats = s.repeats + (s.state = 'intent')::int
-  where s.state = 'not_sent' or (s.state = 'intent' and s.repeats = 0 and :repeatable)
-returning s.state
+with owned as (
+  select id, expires_at is not null and expires_at <= clock_timestamp() as expired from tasks
+  where id = :id and token = :token for share
+), made as (
+  insert into sends as s (task_id, key, chat, state, token)
+  select id, :key, cast(:chat as bigint), 'intent', :token from owned where not expired
+  on conflict (task_id, key) do update set state = 'intent', token = :token, updated_at = clock_timestamp(),
+    repeats = s.repeats + (s.state = 'intent' and s.token is distinct from :token)::int
+  where s.state = 'not_sent' or s.state = 'intent' and (s.token = :token or s.repeats = 0 and :repeatable)
+  returning 1
+)
+select owned.expired, exists (select from made) as made, s.state, s.result
+from owned left join sends s on s.task_id = owned.id and s.key = :key
 """)
-_STORED = text("select state, result from sends where task_id = :id and key = :key")
 _STORE = text("""
 update sends set state = :state, result = cast(:result as jsonb), message_id = :message_id,
   updated_at = clock_timestamp() where task_id = :id and key = :key and state = 'intent'
@@ -37,20 +41,20 @@ class Stored:
 
 
 def intend(connection: Connection, run: Claimed, key: str, chat: int | None) -> Stored | None:
-    """Commit the intent; Stored when the effect has been made already. Within the caller's transaction."""
-    owned = connection.execute(_OWNED, {"id": run.id, "token": run.token}).one_or_none()
-    if owned is None:
+    """Commit the intent; Stored when the effect has been made already.
+
+    Repeating it within the same run, after a lost answer, is safe: the call had not been made.
+    """
+    facts = {"id": run.id, "token": run.token, "key": key, "chat": chat, "repeatable": run.queue in REPEATABLE}
+    found = connection.execute(_INTEND, facts).one_or_none()
+    if found is None:
         raise ClaimLost(f"task {run.id} is no longer this run's")
-    if owned.expired:
-        raise Expired("it expired before its effect was made")
-    fresh = connection.execute(
-        _INTEND, {"id": run.id, "key": key, "chat": chat, "repeatable": run.queue in REPEATABLE}
-    ).scalar()
-    if fresh is not None:
+    if found.made:
         return None
-    found = connection.execute(_STORED, {"id": run.id, "key": key}).one()
     if found.state == "sent":
         return Stored(found.result)
+    if found.expired:
+        raise Expired("it expired before its effect was made")
     raise Ambiguous(f"the effect {key!r} may have been made by an earlier run")
 
 

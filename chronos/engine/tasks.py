@@ -9,103 +9,23 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-import uuid_utils.compat
 from sqlalchemy import Connection, text
 
 from chronos.db import WAKE_CHANNEL
-from chronos.engine.limits import LimitState, ask_again, grant
 from chronos.errors import BadInput
 from chronos.models import TaskStatus
-from chronos.models.task import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, TaskStateRecord
-from chronos.queues import POLICIES, policy_of
+from chronos.models.new_task import NewTask
+from chronos.models.task import HIGHEST_PRIORITY, LOWEST_PRIORITY, TaskStateRecord
+from chronos.queues import POLICIES
 
 #: Rows that one sweep takes at most, so that no sweep holds locks for long.
 SWEEP_ROWS = 500
-#: Bytes of a task's name or key: both are in messages or indexes.
-LONGEST_NAME = 500
 #: Rows of one INSERT.
 SUBMIT_ROWS = 1000
-
-
-@dataclass(frozen=True)
-class NewTask:
-    """What a caller asks for; `checked()` says what is wrong with it before anything is written."""
-
-    queue: str
-    task_name: str
-    params: dict[str, Any] = field(default_factory=dict)
-    user_id: int | None = None
-    bot_id: int | None = None
-    chat: int | None = None
-    priority: int = DEFAULT_PRIORITY
-    run_at: datetime | None = None
-    expires_at: datetime | None = None
-    idempotency_key: str | None = None
-    max_attempts: int | None = None
-    schedule_id: uuid.UUID | None = None
-
-    def checked(self, max_payload_bytes: int) -> dict[str, Any]:
-        policy = policy_of(self.queue)
-        if not isinstance(self.params, dict):
-            raise BadInput(f"params of {self.task_name} must be a JSON object, not {type(self.params).__name__}")
-        try:
-            payload = json.dumps(self.params, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise BadInput(f"params of {self.task_name} are not JSON: {error}") from None
-        if len(payload.encode("utf-8", "surrogatepass")) > max_payload_bytes:
-            raise BadInput(
-                f"params of {self.task_name} take {len(payload.encode('utf-8', 'surrogatepass')):,} bytes,"
-                f" at most {max_payload_bytes:,} are allowed: store the data elsewhere and pass its address"
-            )
-        for name, value in (
-            ("params", payload),
-            ("task name", self.task_name),
-            ("key", self.idempotency_key or ""),
-        ):
-            if "\x00" in value or "\\u0000" in value:
-                raise BadInput(f"{name} of {self.task_name!r} holds a NUL character, which PostgreSQL cannot store")
-        try:
-            payload.encode("utf-8")
-        except UnicodeEncodeError:
-            raise BadInput(f"params of {self.task_name} hold half a surrogate pair, which is no text") from None
-        if not HIGHEST_PRIORITY <= self.priority <= LOWEST_PRIORITY:
-            raise BadInput(f"priority {self.priority} is not between {HIGHEST_PRIORITY} (first) and {LOWEST_PRIORITY}")
-        for name, number in (("user_id", self.user_id), ("bot_id", self.bot_id), ("chat", self.chat)):
-            if number is not None and not -(2**63) <= number < 2**63:
-                raise BadInput(f"{name} {number} of {self.task_name} is no 64-bit number")
-        for name, words in (("task name", self.task_name), ("key", self.idempotency_key or "")):
-            if len(words.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
-                raise BadInput(f"the {name} of {self.task_name[:40]!r} is longer than {LONGEST_NAME} bytes")
-        for name, moment in (("run_at", self.run_at), ("expires_at", self.expires_at)):
-            if moment is not None and moment.tzinfo is None:
-                raise BadInput(f"{name} {moment} has no time zone")
-        now = datetime.now(UTC)
-        if self.expires_at is not None and self.expires_at <= max(self.run_at or now, now):
-            raise BadInput(
-                f"expires_at {self.expires_at:%Y-%m-%d %H:%M:%S%z} is past or before run_at: it could never run"
-            )
-        runs = policy.runs if self.max_attempts is None else self.max_attempts
-        if not 1 <= runs <= 100:
-            raise BadInput(f"max_attempts {runs} is not between 1 and 100")
-        return {
-            "id": uuid_utils.compat.uuid7(),
-            "user_id": self.user_id,
-            "bot_id": self.bot_id,
-            "chat": self.chat,
-            "queue": self.queue,
-            "task_name": self.task_name,
-            "params": payload,
-            "priority": self.priority,
-            "max_attempts": runs,
-            "run_at": self.run_at,
-            "expires_at": self.expires_at,
-            "idempotency_key": self.idempotency_key,
-            "schedule_id": self.schedule_id,
-        }
 
 
 @dataclass(frozen=True)
@@ -140,6 +60,15 @@ _COLUMNS = (
     "id, user_id, bot_id, chat, queue, task_name, params, priority, max_attempts, run_at, wake_at,"
     " expires_at, idempotency_key, schedule_id"
 )
+
+# ----------------------------------------------------------------------- conditions that several statements share
+
+_PAUSED = """exists (select from queue_states s where s.queue = {queue} and s.paused_at is not null
+              and (s.paused_until is null or s.paused_until > clock_timestamp()))"""
+_MAY_RUN = """t.status = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
+       and (t.expires_at is null or t.expires_at > clock_timestamp())"""
+_WORKER_LIVES = "exists (select from workers w where w.id = :worker and not w.dead)"
+_OF_A_RUN = "t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at"
 
 # ---------------------------------------------------------------------------------------------- submit
 
@@ -239,17 +168,13 @@ def _same_or_refuse(key: str, stored: dict[str, Any], asked: dict[str, Any]) -> 
 
 # ----------------------------------------------------------------------------------------------- claim
 
-_CLAIM = text("""
+_CLAIM = text(f"""
 update tasks t set status = 'in_progress', attempt = t.attempt + (t.status = 'pending')::int, worker = :worker,
        token = :token, started_at = clock_timestamp(), updated_at = clock_timestamp()
-where t.id = any(cast(:ids as uuid[])) and t.queue = :queue
-  and (t.status = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
-       and (t.expires_at is null or t.expires_at > clock_timestamp()) or t.token = :token)
-  and not exists (select from queue_states s where s.queue = :queue and s.paused_at is not null
-                  and (s.paused_until is null or s.paused_until > clock_timestamp()))
-  and not exists (select from limits l where l.queue = :queue)
-  and exists (select from workers w where w.id = :worker and not w.dead)
-returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at
+where t.id = any(cast(:ids as uuid[])) and t.queue = :queue and ({_MAY_RUN} or t.token = :token)
+  and not {_PAUSED.format(queue=":queue")} and not exists (select from limits l where l.queue = :queue)
+  and {_WORKER_LIVES}
+returning {_OF_A_RUN}
 """)
 
 
@@ -262,25 +187,22 @@ def claim(
     return sorted((_claimed(row, queue, token) for row in rows), key=lambda task: place[task.id])
 
 
-def _claimed(row: Any, queue: str, token: uuid.UUID, slot: float = 0.0) -> Claimed:
+def _claimed(row: Any, queue: str, token: uuid.UUID) -> Claimed:
     return Claimed(
         row.id, token, queue, row.task_name, row.attempt, row.max_attempts, row.params,
-        row.user_id, row.bot_id, row.chat, row.expires_at, slot,
+        row.user_id, row.bot_id, row.chat, row.expires_at,
     )  # fmt: skip
 
 
-_WHY = text("""
+_WHY = text(f"""
 select i.id, case
   when t.id is null then 'no row'
   when t.status <> 'pending' then 'done'
-  when exists (select from workers w where w.id = :worker and w.dead)
-       or not exists (select from workers w where w.id = :worker) then 'worker dead'
+  when not {_WORKER_LIVES} then 'worker dead'
   when t.queue <> :queue then 'wrong queue'
   when t.expires_at <= clock_timestamp() then 'expired'
   when t.run_at > clock_timestamp() then 'not due'
-  when exists (select from queue_states s where s.queue = t.queue and s.paused_at is not null
-               and (s.paused_until is null or s.paused_until > clock_timestamp())) then 'paused'
-  when exists (select from limits l where l.queue = t.queue) then 'limited'
+  when {_PAUSED.format(queue="t.queue")} then 'paused'
   when t.attempt >= t.max_attempts then 'exhausted'
   else 'done' end as why
 from unnest(cast(:ids as uuid[])) i(id) left join tasks t on t.id = i.id
@@ -290,71 +212,21 @@ from unnest(cast(:ids as uuid[])) i(id) left join tasks t on t.id = i.id
 def why_refused(
     connection: Connection, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID
 ) -> dict[uuid.UUID, str]:
-    """no row, done, worker dead, wrong queue, expired, not due, paused, limited or exhausted, for each id."""
+    """no row, done, worker dead, wrong queue, expired, not due, paused or exhausted, for each id."""
     rows = connection.execute(_WHY, {"ids": list(ids), "queue": queue, "worker": worker})
     return {row.id: row.why for row in rows}
 
 
-_STORE_LIMIT = text("""
-insert into limits (key, queue, task_name, step, max_running)
-values (:key, :queue, :task_name, :step * interval '1 second', :max_running)
-on conflict (key) do update set step = excluded.step, max_running = excluded.max_running, queue = excluded.queue
-where (limits.step, limits.max_running, limits.queue)
-      is distinct from (excluded.step, excluded.max_running, excluded.queue)
-""")
-
-
-def store_limits(connection: Connection, limits: Sequence[dict[str, object]], gone: Sequence[str]) -> None:
-    """The limits that this code declares, and the keys of which it knows that they have none any more."""
-    for limit in limits:
-        connection.execute(_STORE_LIMIT, limit)
-    connection.execute(text("delete from limits where key = any(:gone)"), {"gone": list(gone)})
-
-
-def has_limits(connection: Connection, queue: str) -> bool:
-    found = connection.execute(text("select exists (select from limits where queue = :q)"), {"q": queue})
-    return bool(found.scalar_one())
-
-
-_LOCK_LIMITS = text("select key from limits where queue = :queue order by key for update")
-# A second statement on purpose: within the one that waited for the lock the count would use the old snapshot.
-_READ_LIMITS = text("""
-select l.key, l.task_name, extract(epoch from l.step)::float as step,
-       extract(epoch from greatest(l.tat, clock_timestamp() - interval '1 hour') - clock_timestamp())::float as ahead,
-       l.max_running, (select count(*) from tasks t where t.queue = l.queue and t.status = 'in_progress'
-                       and (l.task_name is null or t.task_name = l.task_name))::int as running
-from limits l where l.queue = :queue
-""")
-_CANDIDATES = text("""
-select id, task_name from tasks t where id = any(cast(:ids as uuid[])) and queue = :queue and status = 'pending'
-   and run_at <= clock_timestamp() and attempt < max_attempts
-   and (expires_at is null or expires_at > clock_timestamp())
-   and not exists (select from queue_states s where s.queue = :queue and s.paused_at is not null
-                   and (s.paused_until is null or s.paused_until > clock_timestamp()))
-   and exists (select from workers w where w.id = :worker and not w.dead)
-order by priority, run_at, id for update skip locked
-""")
-_CLAIM_GRANTED = text("""
-update tasks t set status = 'in_progress', attempt = t.attempt + 1, worker = :worker, token = :token,
-       started_at = clock_timestamp() + g.slot * interval '1 second', updated_at = clock_timestamp()
-from unnest(cast(:ids as uuid[]), cast(:slots as float[])) g(id, slot) where t.id = g.id
-returning t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at, g.slot
-""")
-_MOVE_CLOCKS = text("""
-update limits l set tat = clock_timestamp() + g.ahead * interval '1 second'
-from unnest(cast(:keys as text[]), cast(:ahead as float[])) g(key, ahead) where l.key = g.key
-""")
-_MINE = text("""
-select id, task_name, attempt, max_attempts, params, user_id, bot_id, chat, expires_at from tasks
-where id = any(cast(:ids as uuid[])) and token = :token
-""")
+# A procedure of the database (migration 0002): lock, count and take in one round trip.
+_CLAIM_LIMITED = text("call claim_limited(:queue, cast(:ids as uuid[]), :worker, :token, :horizon, null)")
 
 
 @dataclass(frozen=True)
 class LimitedClaim:
     claimed: list[Claimed]
-    refused: list[uuid.UUID]  #: pending and due, only the limit says no
-    ask_again: float  #: seconds until it may make sense
+    refused: list[uuid.UUID]  #: pending and due, only a limit says no
+    full: bool = False  #: as many run as may run at once
+    next_slot: float = 0.0  #: seconds until a rate allows the next start
 
 
 def claim_limited(
@@ -365,39 +237,25 @@ def claim_limited(
     token: uuid.UUID,
     horizon: float,
 ) -> LimitedClaim:
-    """Claim as many as the queue's limits allow, over all processes: lock, count with a fresh snapshot, take.
+    """Claim as many as the limits allow over all processes; starts may be reserved up to `horizon` seconds ahead.
 
-    Within the caller's transaction, which must be READ COMMITTED.
+    It commits by itself. Repeating it with the same token after a lost answer is safe.
     """
-    connection.execute(_LOCK_LIMITS, {"queue": queue})
-    already = connection.execute(_MINE, {"ids": list(ids), "token": token}).all()
-    limits = [
-        LimitState(r.key, r.task_name, r.step, r.ahead, r.max_running, r.running)
-        for r in connection.execute(_READ_LIMITS, {"queue": queue})
-    ]
-    candidates = [
-        (r.id, r.task_name)
-        for r in connection.execute(_CANDIDATES, {"ids": list(ids), "queue": queue, "worker": worker})
-    ]
-    granted = grant(limits, candidates, horizon)
-    claimed = [_claimed(row, queue, token) for row in already]
-    if granted:
-        rows = connection.execute(
-            _CLAIM_GRANTED,
-            {
-                "ids": [id_ for id_, _ in granted],
-                "slots": [slot for _, slot in granted],
-                "worker": worker,
-                "token": token,
-            },
+    answer: dict[str, Any] = connection.execute(
+        _CLAIM_LIMITED, {"queue": queue, "ids": list(ids), "worker": worker, "token": token, "horizon": horizon}
+    ).scalar_one()
+    claimed = [
+        Claimed(
+            **{**row, "id": uuid.UUID(row["id"]), "expires_at": _moment(row["expires_at"])}, queue=queue, token=token
         )
-        claimed += [_claimed(row, queue, token, row.slot) for row in rows]
-        paced = [limit for limit in limits if limit.step is not None]
-        if paced:
-            connection.execute(_MOVE_CLOCKS, {"keys": [x.key for x in paced], "ahead": [x.ahead for x in paced]})
-    taken = {task.id for task in claimed}
-    refused = [id_ for id_, _ in candidates if id_ not in taken]
-    return LimitedClaim(claimed, refused, ask_again(limits, horizon))
+        for row in answer["claimed"]
+    ]
+    refused = [uuid.UUID(id_) for id_ in answer["refused"]]
+    return LimitedClaim(claimed, refused, answer["full"], answer["next_slot"])
+
+
+def _moment(text_: str | None) -> datetime | None:
+    return None if text_ is None else datetime.fromisoformat(text_)
 
 
 # ------------------------------------------------------------------------------------- outcomes of a run
@@ -566,7 +424,8 @@ def cancel(connection: Connection, id_: uuid.UUID, by: str) -> str | None:
 
 _EXPIRE = text("""
 with due as (
-  select id from tasks where status = 'pending' and expires_at is not null and expires_at <= (select clock_timestamp())
+  select id from tasks
+  where status = 'pending' and expires_at is not null and expires_at <= (select clock_timestamp())
   order by expires_at limit :rows for update skip locked
 ), moved as (
   update tasks t set status = 'expired', finished_at = clock_timestamp(), updated_at = clock_timestamp()
@@ -621,7 +480,8 @@ _REAP = text(f"""
 with lost as materialized (
   select t.id, exists (select from sends s where s.task_id = t.id and s.state = 'intent'
                        and not (t.queue = any(cast(:repeatable as text[])) and s.repeats = 0)) as in_doubt
-  from tasks t where t.status = 'in_progress' and not exists (select from workers w where w.id = t.worker and not w.dead)
+  from tasks t
+  where t.status = 'in_progress' and not exists (select from workers w where w.id = t.worker and not w.dead)
   order by t.id limit :rows for update skip locked
 ), moved as (
   update tasks t set crashes = t.crashes + 1, token = null, updated_at = clock_timestamp(),
@@ -679,8 +539,8 @@ with first as (
     finished_at = case when seen.at < clock_timestamp() - :minutes * interval '1 minute' then clock_timestamp() end,
     error_message = :why, error_class = 'UnknownActor', updated_at = clock_timestamp(),
     wake_at = clock_timestamp() + interval '5 seconds'
-  from tasks p left join lateral (select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused'
-                                  ) seen on true
+  from tasks p left join lateral (
+    select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused') seen on true
   where p.id = any(cast(:ids as uuid[])) and t.id = p.id and t.status = 'pending'
   returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
 ), buried as ({_BURY})
@@ -694,8 +554,6 @@ def refuse(connection: Connection, ids: Sequence[uuid.UUID], why: str, minutes: 
 
 
 _PRIORITIES = f"unnest(array{list(range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1))}::smallint[]) p"
-_NOT_PAUSED = """not exists (select from queue_states s where s.queue = {queue} and s.paused_at is not null
-                  and (s.paused_until is null or s.paused_until > clock_timestamp()))"""
 
 # One index range per priority: a range over all of them would read every task that waits for tomorrow.
 _DUE = text(f"""
@@ -703,7 +561,7 @@ select q.queue from unnest(cast(:queues as text[])) q(queue)
 where exists (select from {_PRIORITIES} where exists (
         select from tasks t where t.queue = q.queue and t.status = 'pending' and t.priority = p
           and t.wake_at <= (select clock_timestamp())))
-  and {_NOT_PAUSED.format(queue="q.queue")}
+  and not {_PAUSED.format(queue="q.queue")}
 """)
 _MARK = text(f"""
 with c as materialized (select x.id from {_PRIORITIES} cross join lateral

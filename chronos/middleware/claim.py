@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
 from dramatiq.broker import MessageProxy
 from dramatiq.message import Message
 from dramatiq.middleware import Middleware, SkipMessage
 
 from chronos.engine.tasks import Claimed
 from chronos.runtime import Runtime
+
+log = structlog.get_logger("chronos.claim")
 
 
 class ClaimedMessage(MessageProxy):
@@ -46,6 +49,7 @@ class ClaimTasks(Middleware):
             return
         # Only a MiddlewareError keeps Dramatiq from running the actor; SkipMessage is one.
         if not isinstance(message, ClaimedMessage):
+            log.error("a message that nobody claimed is not run", message=str(message))
             raise SkipMessage("a message that nobody claimed")
         if self.runtime.held.stopping:
             raise SkipMessage("the worker stops")

@@ -61,8 +61,9 @@ class ClaimingConsumer(Consumer):
         self._slots: list[tuple[float, int, ClaimedMessage]] = []
         self._numbers = itertools.count()
         self._gather_until = 0.0
-        #: A limit said no until then.
+        #: A limit said no until then, or until more runs of this queue have ended than when it was asked.
         self._ask_at = 0.0
+        self._ends_seen = 0
 
     # -- Dramatiq's side
 
@@ -112,7 +113,8 @@ class ClaimingConsumer(Consumer):
             self.inbox.set_prefetch(max(1, min(MOST_PREFETCH, ahead)))
             self._receive(self.inbox.fetch(self._until_slot(self.timeout)))
         elif now < self._ask_at:
-            if self.held.wait_for_end(self.queue, self._until_slot(min(PUMP_SECONDS, self._ask_at - now))):
+            wait = self._until_slot(min(PUMP_SECONDS, self._ask_at - now))
+            if self.held.wait_for_end(self.queue, self._ends_seen, wait):
                 self._ask_at = 0.0
             self._receive(self.inbox.pump())
         elif now < self._gather_until:
@@ -195,6 +197,7 @@ class ClaimingConsumer(Consumer):
         token = uuid.uuid4()
         claimed: list[Claimed] = []
         refused: set[uuid.UUID] = set()
+        self._ends_seen = self.held.ends(self.queue)
         self.held.begin_claim(token)
         try:
             answer = self._persist(lambda: self.limits.claim(self.queue, list(messages), beat.id, token))
@@ -215,7 +218,7 @@ class ClaimingConsumer(Consumer):
             # The batch was the oldest that we held, so this acks nothing else.
             self.inbox.ack(batch[-1][0], multiple=True)
             return
-        self._ask_at = now + answer.ask_again if answer is not None and refused else 0.0
+        self._ask_at = now + self.limits.ask_again(self.queue, answer) if refused else 0.0
         mine = {run.id for run in claimed}
         for tag, _, id_ in batch:
             if id_ in mine:

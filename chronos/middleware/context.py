@@ -44,7 +44,7 @@ class Intent:
         return self
 
     def _begin(self) -> sends.Stored | None:
-        with self._context._runtime.database.transaction() as connection:
+        with self._context._runtime.database.statement() as connection:
             return sends.intend(connection, self._context.task, self._key, self._chat)
 
     def __exit__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from typing import Any
@@ -16,6 +17,7 @@ from chronos.engine import tasks
 from chronos.errors import HandBack
 from chronos.middleware.claim import ClaimedMessage
 from chronos.runtime import EXIT_RESTART, Runtime
+from private_services.parents import end_with_parent
 
 log = structlog.get_logger("chronos.worker")
 
@@ -25,15 +27,37 @@ class RunWorker(Middleware):
         self.runtime = runtime
         self._running: dict[int, tuple[ClaimedMessage, float, float]] = {}
         self._worker: Any = None
+        self._booted = False
+        self._asked_to_stop = 0  #: how often; plain numbers, for a signal handler must take no lock
         self._done = threading.Event()
 
     # -- start
 
+    def after_process_boot(self, broker: Any) -> None:
+        end_with_parent()  # kill -9 of Dramatiq's master must not leave workers that nobody supervises
+
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
         self._worker = worker
+        self._listen_for_a_second_signal()
         queues = sorted(worker.consumer_whitelist or broker.get_declared_queues())
         self.runtime.boot(worker.worker_threads, queues)
         threading.Thread(target=self._watch, name="hung runs", daemon=True).start()
+        self._booted = True
+
+    def _listen_for_a_second_signal(self) -> None:
+        """Dramatiq leaves at once when it is asked twice to stop; we give running work back first."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        stop = signal.getsignal(signal.SIGTERM)
+
+        def asked(number: int, frame: Any) -> None:
+            if not self._booted:
+                os._exit(0)  # it waits for PostgreSQL: nothing runs, and nobody would look at Dramatiq's flag
+            self._asked_to_stop += 1
+            if self._asked_to_stop == 1 and callable(stop):
+                stop(number, frame)
+
+        signal.signal(signal.SIGTERM, asked)
 
     # -- which thread runs what, and since when
 
@@ -76,22 +100,28 @@ class RunWorker(Middleware):
         """Interrupt what still runs shortly before the grace ends; leave with exit 0 whatever it does."""
         grace = self.runtime.settings.shutdown_seconds
         margin = min(3.0, grace / 4)
-        if self._done.wait(max(0.1, grace - margin - 1.0)):  # Dramatiq notices a signal within a second
-            return
+        ends = time.monotonic() + max(0.1, grace - margin - 1.0)  # Dramatiq notices a signal within a second
+        while self._asked_to_stop < 2 and time.monotonic() < ends:
+            if self._done.wait(0.1):
+                return
         for thread, (message, _, _) in list(self._running.items()):
+            if message.run.effects_open:
+                continue  # interrupted now, a call that is about to answer would end as unknown
             log.warning("handed back: the worker stops", task=str(message.run.id))
             raise_thread_exception(thread, HandBack)
         if self._done.wait(margin / 2):
             return
-        with self.runtime.database.statement() as connection:
-            for message, _, _ in list(self._running.values()):
-                # Its thread may live for the last moments of this process: nobody else may start it before that.
-                tasks.hand_back(connection, message.run, "its worker stopped", wait=2.0)
-        if self.runtime.finisher is not None:
-            self.runtime.finisher.stop(1)
-        if self.runtime.beat is not None:
-            self.runtime.beat.stop()
-        os._exit(0)
+        try:
+            with self.runtime.database.statement() as connection:
+                for message, _, _ in list(self._running.values()):
+                    # Its thread may live for the last moments of this process: nobody else may start it before that.
+                    tasks.hand_back(connection, message.run, "its worker stopped", wait=2.0)
+            if self.runtime.finisher is not None:
+                self.runtime.finisher.stop(1)
+            if self.runtime.beat is not None:
+                self.runtime.beat.stop()
+        finally:
+            os._exit(0)  # also when PostgreSQL is gone: the reaper takes what could not be handed back
 
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
         self._done.set()

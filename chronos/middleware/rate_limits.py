@@ -9,7 +9,7 @@ from typing import Any
 
 from dramatiq.middleware import Middleware
 
-from chronos.engine import tasks
+from chronos.engine import limits, tasks
 from chronos.engine.tasks import LimitedClaim
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
@@ -17,6 +17,8 @@ from chronos.runtime import Runtime
 #: Slots of a rate are reserved so far ahead, in seconds, or three times what a claim takes: a process that asks again
 #: only when its slot has come would be late by a round trip each time.
 HORIZON = 0.05
+#: Seconds between two questions of a process whose messages a limit refuses.
+SOONEST, LATEST = 0.005, 0.9
 
 
 class LimitQueues(Middleware):
@@ -30,17 +32,17 @@ class LimitQueues(Middleware):
         self._claim_seconds = 0.01
 
     def before_worker_boot(self, broker: Any, worker: Any) -> None:
-        limits = declared_limits(broker)
+        declared = declared_limits(broker)
         unlimited = [f"queue:{name}" for name, policy in POLICIES.items() if not policy.limited]
         unlimited += [f"actor:{name}" for name in broker.actors]
-        keys = {limit["key"] for limit in limits}
+        keys = {limit["key"] for limit in declared}
 
         def write() -> None:
             with self.runtime.loops.transaction() as connection:
-                tasks.store_limits(connection, limits, [key for key in unlimited if key not in keys])
+                limits.store(connection, declared, [key for key in unlimited if key not in keys])
 
         self.runtime.loops.persist(write)
-        self._limited = {str(limit["queue"]) for limit in limits}
+        self._limited = {str(limit["queue"]) for limit in declared}
 
     def claim(self, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID) -> LimitedClaim:
         """Claim what may start now. `refused` is pending and due, only a limit says no."""
@@ -48,18 +50,26 @@ class LimitQueues(Middleware):
             with self.runtime.loops.statement() as connection:
                 claimed = tasks.claim(connection, queue, ids, worker, token)
             if claimed or not self._limited_by_another(queue):
-                return LimitedClaim(claimed, [], 0.0)
+                return LimitedClaim(claimed, [])
         horizon = max(HORIZON, 3 * self._claim_seconds)
         started = time.monotonic()
-        with self.runtime.loops.transaction() as connection:
+        with self.runtime.loops.statement() as connection:
             answer = tasks.claim_limited(connection, queue, ids, worker, token, horizon)
         self._claim_seconds += (time.monotonic() - started - self._claim_seconds) * 0.1
         return answer
 
+    def ask_again(self, queue: str, answer: LimitedClaim) -> float:
+        """Seconds until a refused task should ask again, unless a run of this process ends before."""
+        wait = max(SOONEST, answer.next_slot - HORIZON / 2)
+        if answer.full:
+            # A place becomes free when somebody's run ends: the longer they take, the less a look costs to miss.
+            wait = max(wait, min(LATEST, max(2 * SOONEST, self.runtime.held.average(queue) / 4)))
+        return wait
+
     def _limited_by_another(self, queue: str) -> bool:
         """A worker with newer code may have limited a queue that has no limit here (rolling deploy)."""
         with self.runtime.loops.statement() as connection:
-            if tasks.has_limits(connection, queue):
+            if limits.exist(connection, queue):
                 self._limited.add(queue)
         return queue in self._limited
 

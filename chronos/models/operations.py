@@ -23,9 +23,7 @@ class Worker(Base):
 
     id: Mapped[uuid.UUID] = mapped_column(UUID, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
-    host: Mapped[str] = mapped_column(
-        Text
-    )  #: host name, boot id and pid namespace: where `pid` means something
+    host: Mapped[str] = mapped_column(Text)  #: host name, boot id and pid namespace: where `pid` means something
     pid: Mapped[int] = mapped_column(Integer)
     process_start: Mapped[str] = mapped_column(Text)  #: with pid and host, exactly one process
     queues: Mapped[list[str]] = mapped_column(JSONB, server_default=text("'[]'"))
@@ -50,6 +48,7 @@ class Send(Base):
     key: Mapped[str] = mapped_column(Text, primary_key=True)
     chat: Mapped[int | None] = mapped_column(BigInteger)
     state: Mapped[str] = mapped_column(Text)
+    token: Mapped[uuid.UUID | None] = mapped_column(UUID)  #: of the run that means to make it, or made it
     repeats: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     message_id: Mapped[int | None] = mapped_column(BigInteger)
     result: Mapped[Any | None] = mapped_column(JSONB)

@@ -115,9 +115,7 @@ class Task(Base):
             " and started_at is not null and finished_at is null and attempt > 0)",
             name="in_progress",
         ),
-        CheckConstraint(
-            f"status not in ({_finals}) or (token is null and finished_at is not null)", name="final"
-        ),
+        CheckConstraint(f"status not in ({_finals}) or (token is null and finished_at is not null)", name="final"),
         CheckConstraint("status not in ('failed', 'unknown') or error_message is not null", name="error"),
         # The three loops read these and nothing else; a finished row is in none of them.
         Index("tasks_due_idx", "queue", "priority", "wake_at", postgresql_where=text("status = 'pending'")),

@@ -59,9 +59,7 @@ def upgrade() -> None:
         sa.Column("queue", sa.Text(), nullable=False),
         sa.Column("task_name", sa.Text(), nullable=True),
         sa.Column("step", postgresql.INTERVAL(), nullable=True),
-        sa.Column(
-            "tat", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("'-infinity'"), nullable=False
-        ),
+        sa.Column("tat", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("'-infinity'"), nullable=False),
         sa.Column("max_running", sa.Integer(), nullable=True),
         sa.PrimaryKeyConstraint("key", name=op.f("limits_pkey")),
         postgresql_with={"fillfactor": "10"},
@@ -96,9 +94,7 @@ def upgrade() -> None:
             server_default=sa.text("clock_timestamp()"),
             nullable=False,
         ),
-        sa.CheckConstraint(
-            "state in ('intent', 'sent', 'not_sent', 'unknown')", name=op.f("sends_state_check")
-        ),
+        sa.CheckConstraint("state in ('intent', 'sent', 'not_sent', 'unknown')", name=op.f("sends_state_check")),
         sa.PrimaryKeyConstraint("task_id", "key", name=op.f("sends_pkey")),
     )
     op.create_table(
@@ -126,9 +122,7 @@ def upgrade() -> None:
         sa.Column("chat", sa.BigInteger(), nullable=True),
         sa.Column("queue", sa.Text(), nullable=False),
         sa.Column("task_name", sa.Text(), nullable=False),
-        sa.Column(
-            "params", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'{}'"), nullable=False
-        ),
+        sa.Column("params", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'{}'"), nullable=False),
         sa.Column("status", sa.Text(), server_default="pending", nullable=False),
         sa.Column("phase", sa.Text(), nullable=True),
         sa.Column("priority", sa.SmallInteger(), server_default=sa.text("5"), nullable=False),
@@ -252,9 +246,7 @@ def upgrade() -> None:
         sa.Column("host", sa.Text(), nullable=False),
         sa.Column("pid", sa.Integer(), nullable=False),
         sa.Column("process_start", sa.Text(), nullable=False),
-        sa.Column(
-            "queues", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'[]'"), nullable=False
-        ),
+        sa.Column("queues", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'[]'"), nullable=False),
         sa.Column("threads", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column(
             "booted_at",
@@ -273,9 +265,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("workers_pkey")),
         postgresql_with={"fillfactor": "50"},
     )
-    op.create_index(
-        "workers_living_idx", "workers", ["host"], unique=False, postgresql_where=sa.text("not dead")
-    )
+    op.create_index("workers_living_idx", "workers", ["host"], unique=False, postgresql_where=sa.text("not dead"))
 
 
 def downgrade() -> None:
@@ -283,9 +273,7 @@ def downgrade() -> None:
     op.drop_index("workers_living_idx", table_name="workers", postgresql_where=sa.text("not dead"))
     op.drop_table("workers")
     op.drop_index("tasks_user_idx", table_name="tasks", postgresql_where=sa.text("user_id is not null"))
-    op.drop_index(
-        "tasks_trouble_idx", table_name="tasks", postgresql_where=sa.text("status in ('failed', 'unknown')")
-    )
+    op.drop_index("tasks_trouble_idx", table_name="tasks", postgresql_where=sa.text("status in ('failed', 'unknown')"))
     op.drop_index("tasks_running_idx", table_name="tasks", postgresql_where=sa.text("status = 'in_progress'"))
     op.drop_index(
         "tasks_idempotency_key_idx",
@@ -306,8 +294,6 @@ def downgrade() -> None:
     op.drop_index("limits_queue_idx", table_name="limits")
     op.drop_table("limits")
     op.drop_table("leaders")
-    op.drop_index(
-        "dead_letters_open_idx", table_name="dead_letters", postgresql_where=sa.text("retried_at is null")
-    )
+    op.drop_index("dead_letters_open_idx", table_name="dead_letters", postgresql_where=sa.text("retried_at is null"))
     op.drop_index("dead_letters_cause_idx", table_name="dead_letters")
     op.drop_table("dead_letters")

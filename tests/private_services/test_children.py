@@ -187,6 +187,7 @@ def test_the_trampoline_refuses_when_its_parent_is_gone_already() -> None:
         str(int(signal.SIGKILL)),
         "-1",
         "-1",
+        "63",
         "/bin/echo",
         "ran",
     ]

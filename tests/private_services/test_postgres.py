@@ -161,7 +161,7 @@ def test_an_owner_killed_while_the_data_are_made_leaves_a_usable_folder(tmp_path
 def _stopped_server_below(pid: int) -> psutil.Process | None:
     for process in tree(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if process.name() == "postgres":
+            if process.name() == "postgres" and any(above.name() == "initdb" for above in process.parents()):
                 process.suspend()
                 if process.status() == psutil.STATUS_STOPPED:
                     return process

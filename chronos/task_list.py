@@ -1,0 +1,82 @@
+"""Lists of tasks, the newest first, with ids that are short and still name exactly one task."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import text
+
+from chronos.errors import BadInput
+from chronos.models import TaskStatus
+from chronos.queues import policy_of
+from chronos.runtime import Runtime
+
+#: The time of creation, to the millisecond: 0192f1c8-1a2b. Shorter ones would soon name later tasks too.
+SHORTEST = 13
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    id: uuid.UUID
+    short_id: str  #: works in every command
+    queue: str
+    task_name: str
+    status: str
+    attempt: int
+    max_attempts: int
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    progress: dict[str, Any] | None
+    error_message: str | None
+    at: datetime  #: the database's time of this look
+
+
+# The neighbours in the order of ids decide how much of an id is needed.
+_NEWEST = text("""
+select t.id, t.queue, t.task_name, t.status, t.attempt, t.max_attempts, t.created_at, t.run_at, t.started_at,
+       t.finished_at, t.progress, t.error_message, clock_timestamp() as at,
+       (select n.id from tasks n where n.id < t.id order by n.id desc limit 1) as before,
+       (select n.id from tasks n where n.id > t.id order by n.id limit 1) as after
+from (select * from tasks where (cast(:status as text) is null or status = :status)
+      and (cast(:queue as text) is null or queue = :queue) and (cast(:name as text) is null or task_name = :name)
+      order by id desc limit :most) t
+order by t.id desc
+""")
+
+
+def newest(
+    runtime: Runtime,
+    *,
+    status: str | None = None,
+    queue: str | None = None,
+    name: str | None = None,
+    most: int = 20,
+) -> list[TaskLine]:
+    if status is not None and status not in set(TaskStatus):
+        raise BadInput(f"unknown status {status!r}: choose one of {', '.join(TaskStatus)}")
+    if queue is not None:
+        policy_of(queue)
+    with runtime.database.statement() as connection:
+        rows = connection.execute(_NEWEST, {"status": status, "queue": queue, "name": name, "most": most}).all()
+    lines = []
+    for row in rows:
+        facts = dict(row._mapping)
+        before, after = facts.pop("before"), facts.pop("after")
+        lines.append(TaskLine(short_id=shortened(row.id, before, after), **facts))
+    return lines
+
+
+def shortened(id_: uuid.UUID, *neighbours: uuid.UUID | None) -> str:
+    """The beginning of the id that none of its neighbours shares."""
+    whole = str(id_)
+    length = SHORTEST
+    for neighbour in neighbours:
+        if neighbour is not None:
+            shared = next(i for i, (a, b) in enumerate(zip(whole, str(neighbour), strict=True)) if a != b)
+            length = max(length, shared + 1)
+    return whole[:length].rstrip("-")
