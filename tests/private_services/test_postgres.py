@@ -100,10 +100,11 @@ def test_a_server_that_somebody_else_killed_is_started_again(server: PrivatePost
 
 
 def test_restart_keeps_the_address(server: PrivatePostgres) -> None:
-    before, first = server.url, postgres_pid(server.folder)
+    before, first = server.url, server.pid
+    assert first == postgres_pid(server.folder)
     server.restart()
     assert server.url == before
-    assert postgres_pid(server.folder) != first
+    assert server.pid == postgres_pid(server.folder) != first
     assert query(server.url, "select 1") == [(1,)]
 
 
