@@ -148,8 +148,8 @@ class PrivateRabbitMQ(PrivateService):
             "RUNNING_UNDER_SYSTEMD": "1",
             "RABBITMQ_NODENAME": self._node,
             "RABBITMQ_DIST_PORT": str(self._distribution_port),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG_ARGUMENTS,
-            "RABBITMQ_CTL_ERL_ARGS": ERLANG_ARGUMENTS,
+            # Of every Erlang machine, the one too that node and rabbitmqctl start to make sure of an epmd.
+            "ERL_AFLAGS": ERLANG_ARGUMENTS,
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
             "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
             "RABBITMQ_CONFIG_FILES": str(self.folder / "conf.d"),

@@ -41,9 +41,9 @@ class Owner:
 
     def __init__(self, kind: str, folder: Path, *options: str | Path, user: OrdinaryUser | None = None) -> None:
         identity: dict[str, Any] = {}
-        python, program, library = sys.executable, PROGRAM, ROOT
+        python, program, libraries = sys.executable, PROGRAM, [str(ROOT), os.environ.get("PYTHONPATH", "")]
         if user is not None:
-            python, program, library = user.python, user.library / PROGRAM.name, user.library
+            python, program, libraries = user.python, user.library / PROGRAM.name, [str(user.library)]
             identity = {"user": user.account.uid, "group": user.account.gid, "extra_groups": []}
         self._popen = subprocess.Popen(
             [python, program, kind, folder, *options],
@@ -51,13 +51,14 @@ class Owner:
             stdout=subprocess.PIPE,
             text=True,
             cwd="/",
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(library)},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, libraries))},
             **identity,
         )
+        #: The servers and all that they made, as they were when the service was ready, or at kill().
+        self.processes: list[psutil.Process] = []
         try:
             self.url: str = self._told()["url"]
-            #: The servers and all that they made, as they were when the service was ready.
-            self.processes = psutil.Process(self._popen.pid).children(recursive=True)
+            self.processes = tree(self._popen.pid)[1:]
         except BaseException:
             self.kill()
             raise
@@ -77,8 +78,10 @@ class Owner:
 
     def kill(self) -> None:
         """kill -9 of the owner alone."""
-        self._popen.kill()
-        self._popen.wait(10)
+        if self._popen.poll() is None:
+            self.processes = tree(self._popen.pid)[1:]
+            self._popen.kill()
+            self._popen.wait(10)
         self._close()
 
     def _told(self) -> dict[str, Any]:
@@ -96,8 +99,12 @@ class Owner:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Leaves nothing, whatever the test found."""
         if self._popen.poll() is None:
             self.kill()
+        for process in self.processes:
+            if not is_gone(process):
+                process.kill()
 
 
 @contextlib.contextmanager

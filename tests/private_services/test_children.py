@@ -68,6 +68,10 @@ def test_a_child_starts_in_a_clean_state() -> None:
     assert said.split("\n")[0] == "/ 0o77 True set()  {'LC_ALL': 'C'}"
 
 
+def test_a_child_has_the_folder_and_the_umask_that_it_is_given(tmp_path: Path) -> None:
+    assert output_of(["/bin/sh", "-c", "pwd; umask"], cwd=tmp_path, umask=0o027).split() == [str(tmp_path), "0027"]
+
+
 def test_a_child_inherits_the_descriptors_it_is_given_and_no_other(tmp_path: Path) -> None:
     given, kept = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
     try:

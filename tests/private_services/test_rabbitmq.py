@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -54,11 +55,17 @@ def node_pid(folder: Path) -> int:
 
 def processes_of(node: PrivateRabbitMQ) -> list[psutil.Process]:
     """With the epmd that knows it, which is not the node's child but its owner's."""
-    return [*tree(node_pid(node.folder)), *epmds()]
+    return [*tree(node_pid(node.folder)), *epmds(node.folder)]
 
 
-def epmds() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if child.name() == "epmd"]
+def epmds(folder: Path) -> list[psutil.Process]:
+    """Of this node, whoever is their parent: a daemon's is not its owner."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.name() == "epmd" and process.environ().get("HOME") == str(folder):
+                found.append(process)
+    return found
 
 
 def test_a_stopped_node_leaves_its_data_and_no_process(rabbitmq: PrivateRabbitMQ) -> None:
@@ -70,7 +77,7 @@ def test_a_stopped_node_leaves_its_data_and_no_process(rabbitmq: PrivateRabbitMQ
     rabbitmq.stop()
     assert not rabbitmq.running
     wait_until_gone(processes)
-    assert epmds() == []
+    assert epmds(rabbitmq.folder) == []
     rabbitmq.stop()
     rabbitmq.start()
     assert rabbitmq.url == before
@@ -78,9 +85,15 @@ def test_a_stopped_node_leaves_its_data_and_no_process(rabbitmq: PrivateRabbitMQ
 
 
 def test_a_killed_node_comes_back_with_its_data(rabbitmq: PrivateRabbitMQ) -> None:
+    """Its epmd dies before it here, and rabbitmqctl must not start another, which would outlive us."""
     before = rabbitmq.url
     publish_durably(rabbitmq.url, "killed", b"kept")
     processes = processes_of(rabbitmq)
+    [epmd] = epmds(rabbitmq.folder)
+    epmd.kill()
+    with pytest.raises(ServiceError, match="rabbitmqctl status failed"):
+        rabbitmq.ctl("status")
+    assert all(map(is_gone, epmds(rabbitmq.folder)))
     rabbitmq.kill()
     assert all(map(is_gone, processes))
     rabbitmq.start()
@@ -90,12 +103,12 @@ def test_a_killed_node_comes_back_with_its_data(rabbitmq: PrivateRabbitMQ) -> No
 
 def test_a_node_that_somebody_else_killed_is_started_again_with_one_epmd(rabbitmq: PrivateRabbitMQ) -> None:
     publish_durably(rabbitmq.url, "murdered", b"kept")
-    [first_epmd] = epmds()
+    [first_epmd] = epmds(rabbitmq.folder)
     os.kill(node_pid(rabbitmq.folder), signal.SIGKILL)
     eventually(lambda: not rabbitmq.running, what="the death is noticed")
     rabbitmq.start()
     assert is_gone(first_epmd)
-    assert len(epmds()) == 1
+    assert len(epmds(rabbitmq.folder)) == 1
     assert take(rabbitmq.url, "murdered") == b"kept"
 
 
@@ -104,6 +117,7 @@ def test_a_node_never_outlives_its_owner(rabbitmq: PrivateRabbitMQ, tmp_path: Pa
         assert {"beam.smp", "epmd"} <= set(each_living(owner.processes, psutil.Process.name))
         owner.kill()
         wait_until_gone(owner.processes)
+    assert epmds(tmp_path) == []
     assert PrivateRabbitMQ(tmp_path).url == owner.url
 
 
@@ -147,11 +161,10 @@ def test_a_second_start_in_a_folder_in_use_is_refused(
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_said(rabbitmq: PrivateRabbitMQ, tmp_path: Path) -> None:
-    before = epmds()
     node = PrivateRabbitMQ(tmp_path, port=rabbitmq.port)
     with pytest.raises(ServiceError, match=f"port {rabbitmq.port} is used by another program"):
         node.start()
-    assert epmds() == before
+    assert epmds(tmp_path) == []
 
 
 def test_nothing_listens_outside_the_loopback(rabbitmq: PrivateRabbitMQ) -> None:

@@ -170,7 +170,7 @@ def run_two_tests_without_rabbitmq(tmp_path: Path, **environment: str) -> subpro
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *(f"{module}::{test}" for test in tests)],
         cwd=ROOT,
-        env={"PATH": str(tmp_path), **environment},
+        env={**os.environ, "PATH": str(tmp_path), "CI": "", **environment},
         capture_output=True,
         text=True,
         check=False,
