@@ -42,7 +42,7 @@ def token() -> None:
     _without(tasks, "_FINISH", "and t.token = d.token")
     _without(tasks, "_RELEASE", "and t.token = :token")
     _without(tasks, "_END", "and t.token = :token")
-    _without(sends, "_OWNED", "and token = :token")
+    _without(sends, "_INTEND", "and token = :token")
     _replace(tasks, "lock_owned", lambda connection, run: True)
 
 
