@@ -94,8 +94,8 @@ class Held:
     # -- budget
 
     def average(self, queue: str) -> float:
-        """Seconds that a run of this queue takes here; 0.2 until one has ended."""
-        return self._average.get(queue, 0.2)
+        """Seconds that a run of this queue takes here; 0.25 until one has ended."""
+        return self._average.get(queue, 0.25)
 
     def ahead(self, queue: str) -> int:
         """How many runs of this queue may wait in front of the threads; 0 until the queue is known to be quick."""

@@ -37,6 +37,8 @@ MOST_PREFETCH = 200
 PARK_AFTER = 0.1
 #: A limit that says no for longer than this gets its message back through the relay.
 LONGEST_HOLD = 1.0
+#: The same for a limit of the task's own actor: while it is held, others of the queue may wait behind it.
+LONGEST_OWN_HOLD = 0.05
 #: After a claim of so many, the next one may gather for a moment: a claim of fifty costs what one of five does.
 GROUP, GATHER_SECONDS = 8, 0.01
 #: Before a task is published again whose row names an actor that this worker does not know.
@@ -232,7 +234,7 @@ class ClaimingConsumer(Consumer):
     def _hold(self, entries: list[Waiting], refused: dict[uuid.UUID, Refusal]) -> None:
         """What its queue's limit refuses keeps its delivery and asks again soon.
 
-        What has to wait for long, or for a limit of its own actor, goes back through the relay: the others may pass.
+        What has to wait for long goes back through the relay, so that the others of the queue may pass.
         """
         if not entries:
             return
@@ -240,7 +242,7 @@ class ClaimingConsumer(Consumer):
         kept: list[Waiting] = []
         returned: list[Waiting] = []
         for entry in entries:
-            keep = waits[entry[2]] <= LONGEST_HOLD and not refused[entry[2]].own
+            keep = waits[entry[2]] <= (LONGEST_OWN_HOLD if refused[entry[2]].own else LONGEST_HOLD)
             (kept if keep else returned).append(entry)
         self._waiting.extendleft(reversed(kept))
         self._ask_at = time.monotonic() + min((waits[id_] for _, _, id_ in kept), default=0.0)
