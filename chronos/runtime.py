@@ -18,7 +18,8 @@ from chronos.config import Settings, settings
 from chronos.db import Database
 from chronos.engine import schema, tasks
 from chronos.engine.beat import Beat
-from chronos.engine.finisher import Ending, Finisher
+from chronos.engine.endings import Ending
+from chronos.engine.finisher import Finisher
 from chronos.engine.held import Held
 from chronos.engine.memory import MemoryTransport
 from chronos.engine.rabbitmq import RabbitTransport
@@ -148,8 +149,13 @@ class Runtime:
     def hand_back(self, run: Claimed, why: str, wait: float = 0.0) -> None:
         """Give an unstarted run back; the finisher writes it."""
         self.held.ran(run, None)
-        assert self.finisher is not None  # noqa: S101
-        self.finisher.put(Ending(run, write=lambda connection: tasks.hand_back(connection, run, why, wait)))
+        self.finish(Ending(run, write=lambda connection: tasks.hand_back(connection, run, why, wait)))
+
+    def finish(self, ending: Ending) -> None:
+        """Write how a run ended, as often as it takes."""
+        if self.finisher is None:
+            raise RuntimeError("a run ended in a process that is no worker")
+        self.finisher.put(ending)
 
     def shut_down(self, timeout: float = 5.0) -> None:
         if self.beat is not None:

@@ -5,12 +5,10 @@ Dramatiq swallows what its after-hooks raise, so no outcome is written in a hook
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -19,8 +17,9 @@ from sqlalchemy.exc import DataError, DBAPIError
 
 from chronos.db import Database, DatabaseTrouble, pauses
 from chronos.engine import tasks
+from chronos.engine.endings import Ending
 from chronos.engine.held import Held
-from chronos.engine.tasks import Claimed
+from chronos.engine.tasks import Claimed, Completion
 from chronos.errors import one_line
 
 log = structlog.get_logger("chronos.finisher")
@@ -28,16 +27,6 @@ log = structlog.get_logger("chronos.finisher")
 BATCH = 512
 #: After a group of so many, the next one may gather for a moment: one statement for fifty costs what one for five does.
 GROUP, GATHER_SECONDS = 8, 0.01
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a run ended. `write` is None for a plain completion, which is batched."""
-
-    run: Claimed
-    result: Any = None
-    write: Callable[[Connection], str | None] | None = None
-    then: Callable[[str | None], None] | None = None
 
 
 class Finisher(threading.Thread):
@@ -82,27 +71,22 @@ class Finisher(threading.Thread):
         self._abandoned.set()
 
     def _write(self, batch: list[Ending]) -> None:
-        completions: list[tuple[Ending, str | None]] = []
+        completions: list[tuple[Ending, Completion]] = []
         for ending in batch:
             if ending.write is not None:
                 continue
             try:
-                result = None if ending.result is None else json.dumps(ending.result, allow_nan=False, default=str)
+                completions.append((ending, ending.completion()))
             except Exception as error:  # a result may be any object, with any __str__
                 self._write_one(ending, _impossible(ending.run, error))
-                continue
-            if result is not None and "\\u0000" in result:
-                self._write_one(ending, _impossible(ending.run, ValueError("the result holds a NUL character")))
-                continue
-            completions.append((ending, result))
         if completions:
             self._complete(completions)
         for ending in batch:
             if ending.write is not None:
                 self._write_one(ending, ending.write)
 
-    def _complete(self, completions: list[tuple[Ending, str | None]]) -> None:
-        runs = [(ending.run.id, ending.run.token, result) for ending, result in completions]
+    def _complete(self, completions: list[tuple[Ending, Completion]]) -> None:
+        runs = [completion for _, completion in completions]
 
         def write() -> set[Any]:
             with self.database.statement() as connection:

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterable
 
+from chronos.engine.endings import Ending
 from chronos.engine.tasks import Claimed
 
 #: How much work, in seconds, may wait claimed in front of the threads.
@@ -27,7 +28,9 @@ class Held:
         self._changed = threading.Condition(threading.Lock())
         self._runs: dict[uuid.UUID, Claimed] = {}
         self._in_flight: dict[uuid.UUID, int] = {}
+        #: Seconds that a run takes, by queue and by actor.
         self._average: dict[str, float] = {}
+        self._average_of: dict[str, float] = {}
         self._outstanding = 0
         self._busy_since: float | None = None
         #: Who waits, and below how many outstanding runs it is worth waking them.
@@ -35,6 +38,9 @@ class Held:
         self._ends_wanted: set[str] = set()
         #: Outcomes that went into the table, by queue.
         self._ends: dict[str, int] = {}
+        #: Runs that completed, of the queues whose consumer is about to ask a limit for a place: it takes the place of
+        #: the ended run and writes its completion in one go.
+        self._offered: dict[str, list[Ending]] = {}
 
     # -- claims
 
@@ -59,8 +65,8 @@ class Held:
         with self._changed:
             self._outstanding -= 1
             if seconds is not None:
-                old = self._average.get(run.queue)
-                self._average[run.queue] = seconds if old is None else old + (seconds - old) * 0.1
+                _learn(self._average, run.queue, seconds)
+                _learn(self._average_of, run.task_name, seconds)
             self._note_busy()
             if self._room_wanted and self._outstanding <= max(self._room_wanted.values()):
                 self._changed.notify_all()
@@ -96,6 +102,10 @@ class Held:
     def average(self, queue: str) -> float:
         """Seconds that a run of this queue takes here; 0.25 until one has ended."""
         return self._average.get(queue, 0.25)
+
+    def average_of(self, task_name: str) -> float:
+        """The same for an actor."""
+        return self._average_of.get(task_name, 0.25)
 
     def ahead(self, queue: str) -> int:
         """How many runs of this queue may wait in front of the threads; 0 until the queue is known to be quick."""
@@ -134,17 +144,52 @@ class Held:
     def ends(self, queue: str) -> int:
         return self._ends.get(queue, 0)
 
+    def ends_since(self, queue: str, since: int) -> int:
+        """How many places of this queue have become free: outcomes that went into the table, and those on offer."""
+        return self.ends(queue) - since + len(self._offered.get(queue, ()))
+
     def wait_for_end(self, queue: str, since: int, timeout: float) -> bool:
-        """Until one more outcome of this queue is in the table than `since`; False: none came in time."""
+        """Until there is one; False: none came in time."""
         with self._changed:
-            if self.ends(queue) == since:
+            if not self.ends_since(queue, since):
                 self._ends_wanted.add(queue)
                 self._changed.wait(timeout)
                 self._ends_wanted.discard(queue)
-            return self.ends(queue) != since
+            return self.ends_since(queue, since) > 0
+
+    def want_endings(self, queue: str, wanted: bool) -> list[Ending]:
+        """Whether the consumer of the queue takes completions; what it had not taken when it stops to."""
+        with self._changed:
+            if wanted:
+                self._offered.setdefault(queue, [])
+                return []
+            return self._offered.pop(queue, [])
+
+    def offer(self, ending: Ending) -> bool:
+        """Give a completion to the consumer of its queue; False: it does not want any now."""
+        with self._changed:
+            queue = ending.run.queue
+            if self.stopping or queue not in self._offered:
+                return False
+            self._offered[queue].append(ending)
+            if queue in self._ends_wanted:
+                self._changed.notify_all()
+            return True
+
+    def take_offered(self, queue: str) -> list[Ending]:
+        with self._changed:
+            taken = self._offered.get(queue, [])
+            if taken:
+                self._offered[queue] = []
+            return taken
 
     def _note_busy(self) -> None:
         if self._outstanding < self.threads:
             self._busy_since = None
         elif self._busy_since is None:
             self._busy_since = time.monotonic()
+
+
+def _learn(averages: dict[str, float], name: str, seconds: float) -> None:
+    old = averages.get(name)
+    averages[name] = seconds if old is None else old + (seconds - old) * 0.1

@@ -56,6 +56,9 @@ class Claimed:
     committed: bool = False  #: the actor completed it in its own transaction
 
 
+#: A run that completes: id, token, result as JSON.
+Completion = tuple[uuid.UUID, uuid.UUID, str | None]
+
 _COLUMNS = (
     "id, user_id, bot_id, chat, queue, task_name, params, priority, max_attempts, run_at, wake_at,"
     " expires_at, idempotency_key, schedule_id"
@@ -65,8 +68,11 @@ _COLUMNS = (
 
 _PAUSED = """exists (select from queue_states s where s.queue = {queue} and s.paused_at is not null
               and (s.paused_until is null or s.paused_until > clock_timestamp()))"""
-_MAY_RUN = """t.status = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
+_MAY_RUN = """t.status || '' = 'pending' and t.run_at <= clock_timestamp() and t.attempt < t.max_attempts
        and (t.expires_at is null or t.expires_at > clock_timestamp())"""
+# Of rows that are named by their ids. A planner that believes in few pending rows would read all of them instead, by
+# the index of the due ones; a statistic is old whenever a backlog has just come.
+_PENDING = "t.status || '' = 'pending'"
 _WORKER_LIVES = "exists (select from workers w where w.id = :worker and not w.dead)"
 _OF_A_RUN = "t.id, t.task_name, t.attempt, t.max_attempts, t.params, t.user_id, t.bot_id, t.chat, t.expires_at"
 
@@ -217,8 +223,11 @@ def why_refused(
     return {row.id: row.why for row in rows}
 
 
-# A procedure of the database (migration 0002): lock, count and take in one round trip.
-_CLAIM_LIMITED = text("call claim_limited(:queue, cast(:ids as uuid[]), :worker, :token, :horizon, null)")
+# A procedure of the database (migration 0003): lock, finish, count and take in one round trip.
+_CLAIM_WITHIN_LIMITS = text(
+    "call claim_within_limits(:queue, cast(:ended as uuid[]), cast(:ended_tokens as uuid[]), cast(:results as text[]),"
+    " cast(:ids as uuid[]), :worker, :token, :horizon, null)"
+)
 
 
 @dataclass(frozen=True)
@@ -243,14 +252,22 @@ def claim_limited(
     worker: uuid.UUID,
     token: uuid.UUID,
     horizon: float,
+    ended: Sequence[Completion] = (),
 ) -> LimitedClaim:
     """Claim as many as the limits allow over all processes; starts may be reserved up to `horizon` seconds ahead.
 
-    It commits by itself. Repeating it with the same token after a lost answer is safe.
+    Completes the `ended` runs first, so that their places can be taken. It commits by itself. Repeating it with the
+    same token after a lost answer is safe.
     """
+    ordered = sorted(ended, key=lambda run: run[0])
     answer: dict[str, Any] = connection.execute(
-        _CLAIM_LIMITED, {"queue": queue, "ids": list(ids), "worker": worker, "token": token, "horizon": horizon}
-    ).scalar_one()
+        _CLAIM_WITHIN_LIMITS,
+        {
+            "queue": queue, "ids": list(ids), "worker": worker, "token": token, "horizon": horizon,
+            "ended": [run[0] for run in ordered], "ended_tokens": [run[1] for run in ordered],
+            "results": [run[2] for run in ordered],
+        },
+    ).scalar_one()  # fmt: skip
     claimed = [
         Claimed(
             **{**row, "id": uuid.UUID(row["id"]), "expires_at": _moment(row["expires_at"])}, queue=queue, token=token
@@ -275,8 +292,8 @@ where t.id = d.id and t.token = d.token returning t.id
 """)
 
 
-def finish(connection: Connection, runs: Sequence[tuple[uuid.UUID, uuid.UUID, str | None]]) -> set[uuid.UUID]:
-    """Complete many runs in one statement; (id, token, result as JSON). Returns the ids that were still owned."""
+def finish(connection: Connection, runs: Sequence[Completion]) -> set[uuid.UUID]:
+    """Complete many runs in one statement. Returns the ids that were still owned."""
     ordered = sorted(runs, key=lambda run: run[0])
     return set(
         connection.execute(
@@ -537,7 +554,7 @@ def running_of(connection: Connection, worker: uuid.UUID) -> list[Any]:
 _REFUSE = text(f"""
 with first as (
   insert into task_events (task_id, kind, detail)
-  select t.id, 'refused', :why from tasks t where t.id = any(cast(:ids as uuid[])) and t.status = 'pending'
+  select t.id, 'refused', :why from tasks t where t.id = any(cast(:ids as uuid[])) and {_PENDING}
     and not exists (select from task_events e where e.task_id = t.id and e.kind = 'refused')
 ), moved as (
   update tasks t set
@@ -547,7 +564,7 @@ with first as (
     wake_at = clock_timestamp() + interval '5 seconds'
   from tasks p left join lateral (
     select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused') seen on true
-  where p.id = any(cast(:ids as uuid[])) and t.id = p.id and t.status = 'pending'
+  where p.id = any(cast(:ids as uuid[])) and t.id = p.id and {_PENDING}
   returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
 ), buried as ({_BURY})
 select id, status from moved
@@ -604,15 +621,21 @@ def wake_marked(connection: Connection) -> None:
     connection.execute(_WAKE_MARKED, {"queues": list(POLICIES)})
 
 
-def wake(connection: Connection, ids: Sequence[uuid.UUID], wait: float = 0.0) -> None:
-    """Let the relay publish these again after `wait` seconds; run_at and status stay."""
-    connection.execute(
-        text(
-            "update tasks set wake_at = clock_timestamp() + :wait * interval '1 second'"
-            " where id = any(cast(:ids as uuid[])) and status = 'pending'"
-        ),
-        {"ids": list(ids), "wait": wait},
-    )
+_WAKE = text(f"""
+update tasks t set wake_at = clock_timestamp() + d.wait * interval '1 second'
+from unnest(cast(:ids as uuid[]), cast(:waits as float[])) d(id, wait) where t.id = d.id and {_PENDING}
+""")
+
+
+def wake_each(connection: Connection, waits: Sequence[tuple[uuid.UUID, float]]) -> None:
+    """Let the relay publish each again after so many seconds; run_at and status stay."""
+    ordered = sorted(waits)
+    connection.execute(_WAKE, {"ids": [id_ for id_, _ in ordered], "waits": [wait for _, wait in ordered]})
+
+
+def wake(connection: Connection, ids: Sequence[uuid.UUID]) -> None:
+    """The same, at once."""
+    wake_each(connection, [(id_, 0.0) for id_ in ids])
 
 
 def find(connection: Connection, id_: str) -> TaskStateRecord:

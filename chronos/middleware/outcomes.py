@@ -11,7 +11,7 @@ from dramatiq.middleware import Middleware
 from sqlalchemy import Connection
 
 from chronos.engine import tasks
-from chronos.engine.finisher import Ending
+from chronos.engine.endings import Ending
 from chronos.engine.tasks import Claimed
 from chronos.errors import Ambiguous, Cancelled, ClaimLost, Expired, HandBack, Later, PermanentError, one_line, storable
 from chronos.middleware.claim import ClaimedMessage
@@ -43,12 +43,11 @@ class WriteOutcomes(Middleware):
             message.outcome = "completed"
             held.settled([run])
             return
-        finisher = self.runtime.finisher
-        if finisher is None:
-            raise RuntimeError("a run ended in a process that is no worker")
         if exception is None:
             message.outcome = "completed"
-            finisher.put(Ending(run, run.result))
+            ending = Ending(run, run.result)
+            if not held.offer(ending):
+                self.runtime.finish(ending)
             return
         message.outcome, write = decide(run, exception)
         hook = broker.actors[message.actor_name].options.get("on_requeued")
@@ -58,7 +57,7 @@ class WriteOutcomes(Middleware):
             if hook is not None and status == "pending":
                 hook(run, outcome)
 
-        finisher.put(Ending(run, write=write, then=then))
+        self.runtime.finish(Ending(run, write=write, then=then))
 
 
 def decide(run: Claimed, error: BaseException) -> tuple[str, Write]:

@@ -10,7 +10,7 @@ from typing import Any
 from dramatiq.middleware import Middleware
 
 from chronos.engine import limits, tasks
-from chronos.engine.tasks import LimitedClaim, Refusal
+from chronos.engine.tasks import Completion, LimitedClaim, Refusal
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 
@@ -44,9 +44,19 @@ class LimitQueues(Middleware):
         self.runtime.loops.persist(write)
         self._limited = {str(limit["queue"]) for limit in declared}
 
-    def claim(self, queue: str, ids: Sequence[uuid.UUID], worker: uuid.UUID, token: uuid.UUID) -> LimitedClaim:
-        """Claim what may start now. `refused` is pending and due, only a limit says no."""
-        if queue not in self._limited:
+    def apply_to(self, queue: str) -> bool:
+        return queue in self._limited
+
+    def claim(
+        self,
+        queue: str,
+        ids: Sequence[uuid.UUID],
+        worker: uuid.UUID,
+        token: uuid.UUID,
+        ended: Sequence[Completion] = (),
+    ) -> LimitedClaim:
+        """Complete what `ended` and claim what may start now. `refused` is pending and due, only a limit says no."""
+        if not self.apply_to(queue):
             with self.runtime.loops.statement() as connection:
                 claimed = tasks.claim(connection, queue, ids, worker, token)
             if claimed or not self._limited_by_another(queue):
@@ -54,16 +64,16 @@ class LimitQueues(Middleware):
         horizon = max(HORIZON, 3 * self._claim_seconds)
         started = time.monotonic()
         with self.runtime.loops.statement() as connection:
-            answer = tasks.claim_limited(connection, queue, ids, worker, token, horizon)
+            answer = tasks.claim_limited(connection, queue, ids, worker, token, horizon, ended)
         self._claim_seconds += (time.monotonic() - started - self._claim_seconds) * 0.1
         return answer
 
-    def ask_again(self, queue: str, refusal: Refusal) -> float:
+    def ask_again(self, run_seconds: float, refusal: Refusal) -> float:
         """Seconds until a refused task should ask again, unless a run of this process ends before."""
         wait = max(SOONEST, refusal.next_slot - HORIZON / 2)
         if refusal.full:
             # A place becomes free when somebody's run ends: the longer they take, the less a look costs to miss.
-            wait = max(wait, min(LATEST, max(2 * SOONEST, self.runtime.held.average(queue) / 4)))
+            wait = max(wait, min(LATEST, max(2 * SOONEST, run_seconds / 4)))
         return wait
 
     def _limited_by_another(self, queue: str) -> bool:
