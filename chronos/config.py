@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from chronos import redaction
 from chronos.errors import BadInput
 
 
@@ -116,6 +117,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 "no bot token: @BotFather gives it as digits, a colon and 35 letters, such as 110201543:AAHdqTcv..."
             )
+        redaction.hide(token)
         return SecretStr(token)
 
     @field_validator("telegram_url")
