@@ -1,8 +1,9 @@
-"""The bot's budget: one for all processes, the urgent first, nothing inside a hold. Judged by PostgreSQL's own clock."""
+"""The bot's budget: one for all processes, the urgent first, nothing inside a hold. PostgreSQL's own clock judges."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
@@ -36,7 +37,9 @@ def connect(database_url: str) -> Iterator[Callable[..., Budget]]:
         budget.close()
 
 
-async def ask(budget: Budget, chat: int | None, urgency: Urgency = NOTICE, patience: float = 30.0, **how: Any) -> Passage:
+async def ask(
+    budget: Budget, chat: int | None, urgency: Urgency = NOTICE, patience: float = 30.0, **how: Any
+) -> Passage:
     ends = asyncio.get_running_loop().time() + patience
     return await budget.admit(chat, how.pop("counts", "send"), urgency, ends, **how)
 
@@ -53,7 +56,7 @@ def slots(passages: list[Passage]) -> list[float]:
 
 
 def distances(moments: list[float]) -> list[float]:
-    return [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+    return [later - earlier for earlier, later in itertools.pairwise(moments)]
 
 
 def sql(runtime: Runtime, statement: str, **facts: Any) -> list[Any]:
@@ -259,14 +262,17 @@ def test_a_second_hold_is_never_shorter_than_the_first(runtime: Runtime, connect
     assert left == [(True,)]
 
 
-def test_a_slot_given_before_a_429_elsewhere_is_asked_for_again(runtime: Runtime, connect: Callable[..., Budget]) -> None:
+def test_a_slot_given_before_a_429_elsewhere_is_asked_for_again(
+    runtime: Runtime, connect: Callable[..., Budget]
+) -> None:
     """The slot is ahead; when its moment comes the hold of another process is known."""
     here, elsewhere = connect(), connect()
     sql(runtime, "insert into budgets (key, tat) values ('bot:7', clock_timestamp() + interval '0.9 seconds')")
 
     async def both() -> Any:
         waiting = asyncio.create_task(ask(here, 5, REPLY, patience=2.0))
-        while not sql(runtime, "select 1 from budgets where tat > clock_timestamp() + interval '0.2 s' and key ~ 'chat'"):
+        reserved = "select 1 from budgets where tat > clock_timestamp() + interval '0.2 s' and key ~ 'chat'"
+        while not sql(runtime, reserved):
             await asyncio.sleep(0.01)
         await elsewhere.hold(6, 30)
         return (await asyncio.gather(waiting, return_exceptions=True))[0]
