@@ -272,7 +272,7 @@ def test_a_slot_given_before_a_429_elsewhere_is_asked_for_again(
     async def both() -> Any:
         waiting = asyncio.create_task(ask(here, 5, REPLY, patience=2.0))
         reserved = "select 1 from budgets where tat > clock_timestamp() + interval '0.2 s' and key ~ 'chat'"
-        while not sql(runtime, reserved):
+        while not sql(runtime, reserved):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await elsewhere.hold(6, 30)
         return (await asyncio.gather(waiting, return_exceptions=True))[0]
