@@ -41,7 +41,10 @@ async def ask(
     budget: Budget, chat: int | None, urgency: Urgency = NOTICE, patience: float = 30.0, **how: Any
 ) -> Passage:
     ends = asyncio.get_running_loop().time() + patience
-    return await budget.admit(chat, how.pop("counts", "send"), urgency, ends, **how)
+    passage = await budget.admit(chat, how.pop("counts", "send"), urgency, ends, **how)
+    while not await budget.is_good(passage, urgency):
+        passage = await budget.admit(chat, "send", urgency, ends)
+    return passage
 
 
 def run(*asks: Coroutine[Any, Any, Any]) -> list[Any]:
