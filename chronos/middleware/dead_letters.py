@@ -30,7 +30,7 @@ def dead_letter(message: ClaimedMessage) -> dict[str, Any]:
         "originalQueue": run.queue,
         "originalJobId": str(run.id),
         "originalJobData": redacted(run.params),
-        "failureReason": one_line(message._exception),
+        "failureReason": one_line(message._exception or ""),
         "attemptsMade": run.attempt,
         "failedAt": datetime.now(UTC).isoformat(),
     }
