@@ -107,6 +107,8 @@ def actor(
             task.result = result
             if context.completed:
                 task.committed = True
+            else:
+                context.refuse_doubts()
 
         run.__name__ = declared_name
         run.__module__ = function.__module__

@@ -25,10 +25,21 @@ with old as materialized (
     and finished_at < clock_timestamp() - :days * interval '1 day' order by id limit :rows for update skip locked
 ), events as (delete from task_events e using old where e.task_id = old.id
 ), ledger as (delete from sends s using old where s.task_id = old.id
+), shown as (delete from cards c using old where c.task_id = old.id
 ), letters as (delete from dead_letters d using old where d.task_id = old.id
 ), gone as (delete from tasks t using old where t.id = old.id)
 select id from old order by id desc limit 1
 """)
+
+
+#: Telegram gives an unconfirmed update for a day; a budget that nobody used for an hour is as good as none.
+_PRUNE_THE_REST = (
+    "delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'",
+    "delete from updates where handled_at < clock_timestamp() - interval '2 days'",
+    "delete from budgets where key like 'chat:%' and tat < clock_timestamp() - interval '1 hour'"
+    " and coalesce(held_until, '-infinity') < clock_timestamp()",
+    "delete from invitations where coalesce(used_at, created_at) < clock_timestamp() - interval '7 days'",
+)
 
 
 def prune(runtime: Runtime) -> dict[str, int]:
@@ -59,7 +70,8 @@ def prune(runtime: Runtime) -> dict[str, int]:
                 ).scalar()
             batches += 1
     with runtime.database.statement() as connection:
-        connection.execute(text("delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'"))
+        for statement in _PRUNE_THE_REST:
+            connection.execute(text(statement))
     return {"batches": batches}
 
 
