@@ -1,5 +1,6 @@
 """Tables, statuses and contracts. No I/O in here."""
 
+from chronos.models.activity import PrunedActivity
 from chronos.models.base import Base
 from chronos.models.moves import FINAL, MOVES, TaskStatus
 from chronos.models.operations import DeadLetter, Leader, Limit, QueueState, Send, Worker
@@ -12,6 +13,7 @@ __all__ = [
     "DeadLetter",
     "Leader",
     "Limit",
+    "PrunedActivity",
     "QueueState",
     "Send",
     "Task",
