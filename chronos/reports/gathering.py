@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DataError
 from chronos.errors import BadInput
 from chronos.models.period import Period, checked_zone
 from chronos.reports.activity import Activity, Cause, Counts, Durations, Queue, Sends, Step, Unit
-from chronos.reports.counting import COLUMNS, OF_SENDS, OF_TASKS
+from chronos.reports.counting import COUNTS, DURATION, FINGERPRINT, IS_SAMPLE, IS_SAMPLE_SEND, TROUBLE, WORDS
 from chronos.reports.histograms import percentile
 
 #: Causes of failures that a report names.
@@ -25,8 +25,8 @@ MOST_DAYS_BY_DAY = 62
 CAUSE = "cause"
 
 # A day begins with its first quarter of an hour, also where the clock is put back or forward at midnight.
-_BOUNDS = text("""
-select d.day, min(s) as starts from unnest(cast(:days as date[])) d(day), lateral generate_series(
+_BEGINS = text("""
+select min(s) from unnest(cast(:days as date[])) d(day), lateral generate_series(
   d.day::timestamp at time zone 'UTC' - interval '15 hours', d.day::timestamp at time zone 'UTC' + interval '39 hours',
   interval '15 minutes') s
 where (s at time zone :zone)::date >= d.day group by d.day order by d.day
@@ -34,38 +34,42 @@ where (s at time zone :zone)::date >= d.day group by d.day order by d.day
 
 _TODAY = text("select clock_timestamp() as now, (clock_timestamp() at time zone :zone)::date as today")
 
-_COUNTED = f"""
-  select {COLUMNS} from pruned_activity where kind = '{{kind}}' and slot >= :from and slot < :until
-  union all {{live}}
-"""
-_TASKS = _COUNTED.format(
-    kind="task",
-    live=OF_TASKS.format(source="tasks", where="t.finished_at >= :from and t.finished_at < :until"),
-)
-_SENDS = _COUNTED.format(
-    kind="send",
-    live=OF_SENDS.format(
-        source="sends", state="s.state", where="s.created_at >= :from and s.created_at < :until"
-    ),
-)
-
+_STEP = "width_bucket({at}, cast(:starts as timestamptz[]))"
+# Rows are grouped by one number behind a fence: PostgreSQL hashes them then, else it sorts them, which takes twice as long.
 _ENDED = text(f"""
-with counted as materialized ({_TASKS}),
-cut as (
-  select case when slot < :starts then null
-              when cast(:by_hour as boolean) then date_part('epoch', slot - :starts)::int / 3600
-              else (slot at time zone :zone)::date - cast(:first as date) end as step, * from counted
+with old as materialized (
+  select {_STEP.format(at="slot")} as step, * from pruned_activity where kind = 'task' and slot >= :from and slot < :until
+), trouble as (
+  select cause, queue, task_name, error_class, words, sample, number from old where cause <> '' and step > 0
+  union all
+  select {FINGERPRINT}, t.queue, t.task_name, t.error_class, {WORDS}, {IS_SAMPLE}, 1
+  from tasks t where {TROUBLE} and t.finished_at >= :since and t.finished_at < :until
+), packed as (
+  select t.queue, t.status, ({_STEP.format(at="t.finished_at")} * 256 + {DURATION} + 1) * 2 + {IS_SAMPLE}::int as facts
+  from tasks t where t.finished_at >= :from and t.finished_at < :until and {COUNTS}
+  offset 0
+), ended as (
+  select facts / 512 as step, queue, status as outcome, facts / 2 % 256 - 1 as bucket, facts % 2 = 1 as sample,
+         count(*) as number
+  from packed group by queue, status, facts
+  union all select step, queue, outcome, bucket, sample, number from old
 )
-select step, queue, outcome, bucket, bool_or(sample) as sample, sum(number)::bigint as number,
-       null as task_name, null as error_class, null as words
-from cut group by 1, 2, 3, 4
+select step, queue, outcome, bucket, bool_or(sample) as sample, sum(number)::bigint as number, null as task_name,
+       null as error_class, null as words
+from ended group by 1, 2, 3, 4
 union all
-(select null, min(queue), '{CAUSE}', -1, bool_or(sample), sum(number)::bigint, min(task_name), min(error_class), min(words)
- from counted where cause <> '' and slot >= :starts group by cause order by 6 desc, 9 limit {CAUSES})
+(select null, min(queue), '{CAUSE}', null, bool_or(sample), sum(number)::bigint, min(task_name), min(error_class),
+        min(words)
+ from trouble group by cause order by 6 desc, 9 limit {CAUSES})
 """)
 
 _SENT = text(f"""
-select outcome, bool_or(sample) as sample, sum(number)::bigint as number from ({_SENDS}) s group by 1
+select outcome, bool_or(sample) as sample, sum(number)::bigint as number from (
+  select outcome, sample, number from pruned_activity where kind = 'send' and slot >= :since and slot < :until
+  union all
+  select s.state, {IS_SAMPLE_SEND} as sample, count(*) from sends s
+  where s.created_at >= :since and s.created_at < :until group by 1, 2
+) s group by 1
 """)
 
 _WAITING = text("select count(*) from dead_letters where retried_at is null")
@@ -81,13 +85,18 @@ def gather(connection: Connection, period: Period | str, zone: str) -> Activity:
         raise BadInput(f"PostgreSQL does not know the time zone {zone!r}") from None
     first, last = asked.dates(today)
     length = (last - first).days + 1
-    days = [first - timedelta(days=length), first, last + timedelta(days=1)]
-    before, starts, until = (row.starts for row in connection.execute(_BOUNDS, {"days": days, "zone": zone}))
     unit: Unit = "hour" if length == 1 else "day" if length <= MOST_DAYS_BY_DAY else "week"
-    span = {"from": before, "starts": starts, "until": until, "first": first, "zone": zone, "by_hour": unit == "hour"}
+    days = [first + timedelta(days=day) for day in range(0, length, 7 if unit == "week" else 1)]
+    days = [first - timedelta(days=length), *days, last + timedelta(days=1)]
+    before, *starts, until = connection.execute(_BEGINS, {"days": days, "zone": zone}).scalars()
+    since = starts[0]
+    if unit == "hour":
+        hours = math.ceil((until - since) / timedelta(hours=1))  # 23 or 25 where the clock changes
+        starts = [since + timedelta(hours=hour) for hour in range(hours)]
+    span = {"from": before, "since": since, "until": until, "starts": starts}
     rows = connection.execute(_ENDED, span).all()
-    sent = connection.execute(_SENT, {"from": starts, "until": until}).all()
-    within = [row for row in rows if row.step is not None]
+    sent = connection.execute(_SENT, span).all()
+    within = [row for row in rows if row.step]
     return Activity(
         period=str(asked),
         first=first,
@@ -96,13 +105,19 @@ def gather(connection: Connection, period: Period | str, zone: str) -> Activity:
         made_at=now,
         unit=unit,
         counts=_counts(within),
-        before=_counts([row for row in rows if row.step is None and row.outcome != CAUSE]),
-        steps=_steps(within, unit, _begins(unit, starts, until, first, ZoneInfo(zone))),
+        before=_counts([row for row in rows if row.step == 0]),
+        steps=_steps(within, [start.astimezone(ZoneInfo(zone)) for start in starts]),
         queues=_queues(within),
-        causes=[Cause(**{name: getattr(row, name) for name in Cause.model_fields}) for row in rows if row.outcome == CAUSE],
+        causes=[_cause(row) for row in rows if row.outcome == CAUSE],
         sends=Sends(**{"under_way" if row.outcome == "intent" else row.outcome: row.number for row in sent}),
         waiting_letters=connection.execute(_WAITING).scalar_one(),
         sample=any(row.sample for row in (*rows, *sent)),
+    )
+
+
+def _cause(row: Row[Any]) -> Cause:
+    return Cause(
+        queue=row.queue, task_name=row.task_name, error_class=row.error_class, words=row.words, number=row.number
     )
 
 
@@ -113,23 +128,12 @@ def _counts(rows: Iterable[Row[Any]]) -> Counts:
     return Counts(**numbers)
 
 
-def _begins(unit: Unit, starts: datetime, until: datetime, first: date, here: ZoneInfo) -> list[datetime]:
-    """Of every bar, the empty ones too: a gap in a chart is a message."""
-    if unit == "hour":
-        hours = math.ceil((until - starts) / timedelta(hours=1))  # 23 or 25 where the clock changes
-        return [(starts + timedelta(hours=hour)).astimezone(here) for hour in range(hours)]
-    days = round((until - starts) / timedelta(days=1))
-    return [
-        datetime.combine(first + timedelta(days=day), time(), here)
-        for day in range(0, days, 7 if unit == "week" else 1)
-    ]
-
-
-def _steps(rows: Iterable[Row[Any]], unit: Unit, begins: list[datetime]) -> list[Step]:
+def _steps(rows: Iterable[Row[Any]], starts: list[datetime]) -> list[Step]:
+    """Of all bars, the empty ones too: a gap in a chart is a message."""
     of_step: dict[int, list[Row[Any]]] = defaultdict(list)
     for row in rows:
-        of_step[row.step // (7 if unit == "week" else 1)].append(row)
-    return [Step(start=begin, counts=_counts(of_step[index])) for index, begin in enumerate(begins)]
+        of_step[row.step].append(row)
+    return [Step(start=start, counts=_counts(of_step[step])) for step, start in enumerate(starts, start=1)]
 
 
 def _queues(rows: Iterable[Row[Any]]) -> list[Queue]:

@@ -25,7 +25,7 @@ _KINDS = """
 
 def _random(of: str, seed: int) -> str:
     """Between 0 and 1, the same each time."""
-    return f"((hashtextextended({of}, {seed}) & 1048575) + 0.5) / 1048576"
+    return f"(((hashtextextended({of}, {seed}) & 1048575) + 0.5::float8) / 1048576)"
 
 
 # Office hours in two humps, quiet weekends, slow growth, and one bad afternoon of the deliveries.
@@ -40,12 +40,12 @@ hour as (
 ), run as (
   select k.*, h.*, n, k.queue || h.at::text || n as name
   from hour h cross join kind k, lateral generate_series(1, floor(
-    k.hourly * (exp(-power((h.hour - 8) / 2.6, 2)) + 0.85 * exp(-power((h.hour - 14.5) / 3.2, 2)) + 0.04)
+    k.hourly::float8 * (exp(-power((h.hour - 8) / 2.6::float8, 2)) + 0.85 * exp(-power((h.hour - 14.5) / 3.2::float8, 2)) + 0.04)
     * case h.day when 6 then 0.45 when 7 then 0.35 else 1 end * (1 - h.age / {DAYS} * 0.3)
     + {_random("k.queue || h.at::text", 1)})::int) n
 ), drawn as (
   select *, at + {_random("name", 2)} * interval '1 hour' as created_at, {_random("name", 3)} as luck,
-    median * exp(spread * sqrt(-2 * ln({_random("name", 4)})) * cos(2 * pi() * {_random("name", 5)})) as seconds,
+    median::float8 * exp(spread::float8 * sqrt(-2 * ln({_random("name", 4)})) * cos(2 * pi() * {_random("name", 5)})) as seconds,
     bad * case when queue = 'delivery' and age between 2 and 4 and day < 6 and hour between 11 and 15 then 9 else 1 end as risk
   from run
 ), made as materialized (
