@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import math
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chronos.reports.activity import OUTCOMES, Activity, Queue
+from chronos.reports.activity import OUTCOMES, Activity
 from chronos.reports.drawing import new_figure
 from chronos.reports.language import Language, language_of
-from chronos.reports.texts import SAMPLE, comparison_of, dates_of, heading_of, queue_name
+from chronos.reports.texts import SAMPLE, change_of, dates_of, heading_of, queue_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,10 +40,10 @@ def chart_of(activity: Activity, language: str) -> bytes:
     _bars(figure, activity, speak)
     _durations(figure, activity, speak)
     _footer(figure, activity, speak)
-    return png(figure)
+    return _png(figure)
 
 
-def png(figure: Figure) -> bytes:
+def _png(figure: Figure) -> bytes:
     made = io.BytesIO()
     figure.savefig(made, format="png", metadata={"Software": None})
     figure.clear()
@@ -65,15 +65,14 @@ def _tiles(figure: Figure, activity: Activity, speak: Language) -> None:
 
     counts, sends, ru = activity.counts, activity.sends, speak.code == "ru"
     share = counts.share
-    change = comparison_of(activity, speak.code).partition("," if ru else " than")[0]
     tiles = [
         ("выполнено" if ru else "done", speak.number(counts.completed),
          f"из {speak.number(counts.total)}" if ru else f"of {speak.number(counts.total)}", INK),
-        ("удачно" if ru else "went well", "—" if share is None else speak.percent(share), change,
+        ("удачно" if ru else "went well", "—" if share is None else speak.percent(share), change_of(activity, speak.code),
          COLOURS["failed"] if share is not None and share < 0.95 else INK),
         ("доставлено" if ru else "delivered", speak.number(sends.sent),
-         f"нет {speak.number(sends.not_sent)} · неясно {speak.number(sends.unknown)}" if ru
-         else f"not {speak.number(sends.not_sent)} · unknown {speak.number(sends.unknown)}", INK),
+         f"не дошло {speak.number(sends.not_sent)} · неясно {speak.number(sends.unknown)}" if ru
+         else f"{speak.number(sends.not_sent)} not · {speak.number(sends.unknown)} unknown", INK),
     ]  # fmt: skip
     gap = 0.02
     width = (_RIGHT - _LEFT - gap * 2) / 3
@@ -100,21 +99,40 @@ def _axes(figure: Figure, title: str, top: float, rectangle: tuple[float, float,
     return axes
 
 
-def _bars(figure: Figure, activity: Activity, speak: Language) -> None:
-    by = {
+def bars_title(activity: Activity, speak: Language) -> str:
+    titles = {
         "hour": {"ru": "Задачи по часам", "en": "Tasks by hour"},
         "day": {"ru": "Задачи по дням", "en": "Tasks by day"},
         "week": {"ru": "Задачи по неделям", "en": "Tasks by week"},
     }
-    axes = _axes(figure, by[activity.unit][speak.code], 0.722, (_LEFT + 0.04, 0.405, _RIGHT - _LEFT - 0.04, 0.25))
-    draw_bars(axes, activity, speak, size=16)
-    shown = [outcome for outcome in OUTCOMES if getattr(activity.counts, outcome)]
-    legend(figure, [(COLOURS[outcome], OUTCOME_NAMES[speak.code][outcome]) for outcome in shown], _LEFT, 0.686, 16)
+    return titles[activity.unit][speak.code]
 
 
-def legend(figure: Figure, entries: list[tuple[str, str]], left: float, y: float, size: float) -> None:
+def _bars(figure: Figure, activity: Activity, speak: Language) -> None:
+    highest = max((step.counts.total for step in activity.steps), default=0)
+    left = _LEFT + 0.014 * len(speak.number(highest))
+    axes = _axes(figure, bars_title(activity, speak), 0.722, (left, 0.425, _RIGHT - left, 0.24))
+    _draw_bars(axes, activity, speak, size=16)
+    _legend(figure, activity, speak, _LEFT, 0.686, 16)
+
+
+def wide_chart_of(activity: Activity, language: str) -> bytes:
+    """Only the bars, in the shape of a page's width: for the PDF, whose tables say the rest."""
+    speak = language_of(language)
+    figure = new_figure(1800, 760)
+    axes = _axes(figure, "", 0.9, (0.06, 0.14, 0.93, 0.74))
+    axes.tick_params(labelsize=21)
+    _draw_bars(axes, activity, speak, size=21)
+    _legend(figure, activity, speak, 0.06, 0.95, 21)
+    return _png(figure)
+
+
+def _legend(figure: Figure, activity: Activity, speak: Language, left: float, y: float, size: float) -> None:
+    """Only of what is there: a colour that is nowhere needs no name."""
     from matplotlib.lines import Line2D
 
+    shown = [outcome for outcome in OUTCOMES if getattr(activity.counts, outcome)]
+    entries = [(COLOURS[outcome], OUTCOME_NAMES[speak.code][outcome]) for outcome in shown]
     if not entries:
         return
     handles = [Line2D([], [], marker="s", linestyle="", markersize=size * 0.8, color=colour) for colour, _ in entries]
@@ -125,7 +143,7 @@ def legend(figure: Figure, entries: list[tuple[str, str]], left: float, y: float
     )  # fmt: skip
 
 
-def draw_bars(axes: Axes, activity: Activity, speak: Language, size: float) -> None:
+def _draw_bars(axes: Axes, activity: Activity, speak: Language, size: float) -> None:
     """One stack per hour, day or week; how many did not go well stands above it."""
     steps = activity.steps
     places = list(range(len(steps)))
@@ -139,6 +157,7 @@ def draw_bars(axes: Axes, activity: Activity, speak: Language, size: float) -> N
     axes.set_ylim(0, highest * 1.14)
     axes.set_xlim(-0.6, len(steps) - 0.4)
     if len(steps) <= 31:
+        size = size if len(steps) <= 16 else size * 0.8
         for place, step in zip(places, steps, strict=True):
             if bad := step.counts.judged_badly:
                 axes.text(place, floor[place] + highest * 0.025, speak.number(bad), size=size * 0.94, weight="bold",
@@ -146,7 +165,7 @@ def draw_bars(axes: Axes, activity: Activity, speak: Language, size: float) -> N
     ticks = _round_ticks(highest)
     axes.set_yticks(ticks, [speak.number(tick) for tick in ticks])
     axes.grid(axis="y", color=LINE, linewidth=1.6)
-    every = max(1, math.ceil(len(steps) / (8 if activity.unit != "hour" else 12)))
+    every = max(1, math.ceil(len(steps) / (12 if activity.unit == "hour" and speak.code == "ru" else 8)))
     labelled = [place for place in places if place % every == 0]
     axes.set_xticks(labelled, [_step_name(activity, steps[place].start, speak) for place in labelled])
 
@@ -170,46 +189,46 @@ def _round_ticks(highest: float) -> list[int]:
 
 def _durations(figure: Figure, activity: Activity, speak: Language) -> None:
     title = "Сколько длится запуск" if speak.code == "ru" else "How long a run takes"
-    axes = _axes(figure, title, 0.345, (_LEFT, 0.062, _RIGHT - _LEFT, 0.222))
-    words = ("половина быстрее", "95 % быстрее") if speak.code == "ru" else ("half within", "95% within")
-    if draw_durations(axes, activity, speak, size=17):
-        legend(figure, [("#1B4F7A", words[0]), ("#8FC1E8", words[1])], _LEFT, 0.31, 16)
+    axes = _axes(figure, title, 0.325, (_LEFT, 0.055, _RIGHT - _LEFT, 0.245))
+    _draw_durations(axes, activity, speak, size=17)
 
 
-def draw_durations(axes: Axes, activity: Activity, speak: Language, size: float) -> bool:
+#: Where things stand in the width of the durations: the lines, and the right edges of the two columns.
+_LINES, _HALF, _MOST = (0.29, 0.60), 0.80, 1.0
+_DARK, _LIGHT = "#1B4F7A", "#7FB6E2"
+
+
+def _draw_durations(axes: Axes, activity: Activity, speak: Language, size: float) -> None:
     """A line per queue, the slowest first, on a scale where each step is ten times the one before."""
-    measured = [queue for queue in activity.queues if queue.durations is not None]
-    measured.sort(key=lambda queue: -queue.durations.median if queue.durations else 0.0)
-    measured = measured[:6]
-    axes.set_xticks([])
-    axes.set_yticks([])
+    measured = [(queue, queue.durations) for queue in activity.queues if queue.durations is not None]
+    measured = sorted(measured, key=lambda pair: -pair[1].median)[:6]
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(max(len(measured), 4) - 0.4, -1.6)
     if not measured:
-        nothing = "Ни одна задача не выполнилась" if speak.code == "ru" else "No task was completed"
+        nothing = "Ни одна задача не выполнена" if speak.code == "ru" else "No task was done"
         axes.text(0.5, 0.5, nothing, size=size, color=FAINT, ha="center", va="center", transform=axes.transAxes)
-        return False
-    spans = [queue.durations for queue in measured if queue.durations]
-    low = math.log10(min(span.median for span in spans)) - 0.15
-    high = math.log10(max(span.p95 for span in spans))
-    wide = max(high - low, 0.5)
-    # Names stand left of the lines, the words of the durations right of them.
-    axes.set_xlim(low - wide * 0.52, low + wide * 1.6)
-    axes.set_ylim(max(len(measured), 3) - 0.45, -0.55)
-    for place, queue in enumerate(measured):
-        _duration(axes, place, queue, speak, size, low - wide * 0.52, low + wide * 1.6)
-    return True
+        return
+    for edge, colour, word in (
+        (_HALF, _DARK, "половина до" if speak.code == "ru" else "half within"),
+        (_MOST, _LIGHT, "95 % до" if speak.code == "ru" else "95% within"),
+    ):
+        axes.text(edge, -1, f"● {word}", size=size * 0.88, color=colour, ha="right", va="center")
+    low = min(math.log10(durations.median) for _, durations in measured)
+    wide = max(math.log10(durations.p95) for _, durations in measured) - low or 1.0
 
+    def place(seconds: float) -> float:
+        return _LINES[0] + (_LINES[1] - _LINES[0]) * (math.log10(seconds) - low) / wide
 
-def _duration(
-    axes: Any, place: int, queue: Queue, speak: Language, size: float, left: float, right: float
-) -> None:
-    assert queue.durations is not None  # noqa: S101
-    median, p95 = math.log10(queue.durations.median), math.log10(queue.durations.p95)
-    axes.text(left, place, queue_name(queue.name, speak.code), size=size, color=INK, va="center")
-    axes.plot([median, p95], [place, place], color="#CFE3F4", linewidth=size * 0.72, solid_capstyle="round")
-    axes.plot([p95], [place], marker="o", markersize=size * 0.72, color="#8FC1E8", markeredgewidth=0)
-    axes.plot([median], [place], marker="o", markersize=size * 0.9, color="#1B4F7A", markeredgewidth=0)
-    words = f"{speak.duration(queue.durations.median)} · {speak.duration(queue.durations.p95)}"
-    axes.text(right, place, words, size=size * 0.94, color=QUIET, va="center", ha="right")
+    for row, (queue, durations) in enumerate(measured):
+        half, most = place(durations.median), place(durations.p95)
+        axes.text(0, row, queue_name(queue.name, speak.code), size=size, color=INK, va="center")
+        axes.plot(_LINES, [row, row], color="#EEF2F6", linewidth=size * 0.3, solid_capstyle="round")
+        axes.plot([half, most], [row, row], color="#BBD8F0", linewidth=size * 0.55)
+        axes.plot([most], [row], marker="o", markersize=size * 0.72, color=_LIGHT, markeredgewidth=0)
+        axes.plot([half], [row], marker="o", markersize=size * 0.85, color=_DARK, markeredgewidth=0)
+        axes.text(_HALF, row, speak.duration(durations.median), size=size * 0.94, color=INK, va="center", ha="right")
+        axes.text(_MOST, row, speak.duration(durations.p95), size=size * 0.94, color=QUIET, va="center", ha="right")
 
 
 def _footer(figure: Figure, activity: Activity, speak: Language) -> None:

@@ -88,31 +88,40 @@ def _share(activity: Activity, speak: Language) -> str:
     if share is None:
         return ""
     said = f"{'Удачно' if speak.code == 'ru' else 'Went well:'} {speak.percent(share)}"
-    return f"{said}, {versus}" if (versus := comparison_of(activity, speak.code)) else said
+    change = change_of(activity, speak.code)
+    if not change:
+        return said
+    than = (", чем" if change != "так же" else ", как") if speak.code == "ru" else (
+        " than" if change != "the same" else " as"
+    )  # fmt: skip
+    return f"{said}, {change}{than} {_versus(activity, speak)}"
 
 
-def comparison_of(activity: Activity, language: str) -> str:
-    """Better or worse than the period before; empty when nothing ended in either."""
+def change_of(activity: Activity, language: str) -> str:
+    """Better or worse; empty when nothing had to work in one of the two periods."""
     speak, share, before = language_of(language), activity.counts.share, activity.before.share
     if share is None or before is None:
         return ""
     points = round((share - before) * 100, 1)
-    shown, days = speak.number(abs(points)), _days(activity.days, speak)
+    shown = speak.number(abs(points))
     if language == "ru":
-        then = {"today": "вчера"}.get(activity.period) or ("днём раньше" if activity.days == 1 else f"за {days} до этого")
-        if not points:
-            return f"так же, как {then}"
-        return f"на {shown} п. п. {'лучше' if points > 0 else 'хуже'}, чем {then}"
-    then = {"today": "yesterday"}.get(activity.period) or (
-        "the day before" if activity.days == 1 else f"in the {days} before"
-    )
-    if not points:
-        return f"the same as {then}"
-    noun = speak.plural(1, one="point", other="points") if abs(points) == 1 else "points"
-    return f"{shown} {noun} {'better' if points > 0 else 'worse'} than {then}"
+        return f"на {shown} п. п. {'лучше' if points > 0 else 'хуже'}" if points else "так же"
+    noun = "point" if abs(points) == 1 else "points"
+    return f"{shown} {noun} {'better' if points > 0 else 'worse'}" if points else "the same"
+
+
+def _versus(activity: Activity, speak: Language) -> str:
+    days = _days(activity.days, speak)
+    if speak.code == "ru":
+        return "вчера" if activity.period == "today" else "днём раньше" if activity.days == 1 else f"за {days} до этого"
+    if activity.days == 1:
+        return "yesterday" if activity.period == "today" else "the day before"
+    return f"in the {days} before"
 
 
 def _failures(activity: Activity, speak: Language) -> str:
+    if not activity.causes and (expired := activity.counts.expired):
+        return f"Опоздало: {speak.number(expired)}" if speak.code == "ru" else f"Expired: {speak.number(expired)}"
     if not activity.causes:
         return "Ни одной неудачи" if speak.code == "ru" else "Nothing failed"
     worst = activity.causes[0]
