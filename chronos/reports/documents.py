@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from chronos.reports.activity import Activity, Counts
+from chronos.reports.activity import OUTCOMES, Activity, Counts, Outcome
 from chronos.reports.causes import in_words
 from chronos.reports.charts import OUTCOME_NAMES, bars_title, wide_chart_of
 from chronos.reports.drawing import font_files
@@ -78,6 +78,7 @@ def _new_document(activity: Activity, speak: Language) -> FPDF:
     page.set_lang(speak.code)
     page.set_margins(_MARGIN, 15, _MARGIN)
     page.set_auto_page_break(True, margin=18)
+    page.c_margin = 0
     for style, file in font_files().items():
         page.add_font("DejaVu", style, file)
     return page
@@ -98,15 +99,16 @@ def _header(page: FPDF, activity: Activity, speak: Language) -> None:
         page.set_fill_color(255, 233, 191)
         page.set_text_color(122, 75, 0)
         page.set_font("DejaVu", "B", 9.5)
-        page.cell(0, 8, f"  {sample_note(speak.code)}", fill=True, new_x="LMARGIN", new_y="NEXT")
+        page.cell(0, 8, f"   {sample_note(speak.code)}", fill=True, new_x="LMARGIN", new_y="NEXT")
+        page.set_fill_color(255, 255, 255)
     page.ln(4)
 
 
 def _bullet(page: FPDF, line: str) -> None:
-    page.set_font("DejaVu", size=11)
+    page.set_font("DejaVu", size=10.5)
     page.set_text_color(*_INK)
-    page.cell(5, 6.6, "•")
-    page.multi_cell(0, 6.6, line, align="L", new_x="LMARGIN", new_y="NEXT")
+    page.cell(5, 6.4, "•")
+    page.multi_cell(0, 6.4, line, align="L", new_x="LMARGIN", new_y="NEXT")
 
 
 def _title(page: FPDF, words: str, keep: float = 30) -> None:
@@ -128,8 +130,8 @@ def _table(page: FPDF, rows: list[list[str]], widths: tuple[int, ...], total: bo
     page.set_text_color(*_INK)
     page.set_draw_color(*_LINE)
     with page.table(
-        borders_layout=TableBordersLayout.HORIZONTAL_LINES, col_widths=widths, text_align=aligned, line_height=5.2,
-        padding=(0.6, 1.5, 0.6, 1.5), headings_style=FontFace(emphasis="BOLD", color=_QUIET, fill_color=_SHADE, size_pt=8),
+        borders_layout=TableBordersLayout.HORIZONTAL_LINES, col_widths=widths, text_align=aligned, line_height=4.8,
+        padding=(0.4, 1.2, 0.4, 1.2), headings_style=FontFace(emphasis="BOLD", color=_QUIET, fill_color=_SHADE, size_pt=7.5),
     ) as table:  # fmt: skip
         for index, row in enumerate(rows):
             last = total and index == len(rows) - 1
@@ -137,37 +139,34 @@ def _table(page: FPDF, rows: list[list[str]], widths: tuple[int, ...], total: bo
     page.ln(5)
 
 
-def _outcomes(counts: Counts, speak: Language) -> list[str]:
-    shown = [counts.completed, counts.failed, counts.unknown, counts.expired, counts.cancelled]
-    return [speak.number(count) if count else "—" for count in shown]
+def _shown(activity: Activity) -> list[Outcome]:
+    """What happened at all: a column of nothing tells nothing."""
+    return [outcome for outcome in OUTCOMES if outcome == "completed" or getattr(activity.counts, outcome)]
 
 
-def _outcome_names(speak: Language) -> list[str]:
-    names = OUTCOME_NAMES[speak.code]
-    return [names[outcome] for outcome in ("completed", "failed", "unknown", "expired", "cancelled")]
+def _counts(counts: Counts, shown: list[Outcome], speak: Language) -> list[str]:
+    numbers = [getattr(counts, outcome) for outcome in shown]
+    share = "—" if counts.share is None else speak.percent(counts.share)
+    return [*(speak.number(number) if number else "—" for number in numbers), share]
 
 
 def _queues(page: FPDF, activity: Activity, speak: Language) -> None:
     words = _WORDS[speak.code]
-    rows = [[words["queue"], *_outcome_names(speak), words["share"], words["half"], words["most"]]]
+    shown = _shown(activity)
+    names = [OUTCOME_NAMES[speak.code][outcome] for outcome in shown]
+    rows = [[words["queue"], *names, words["share"], words["half"], words["most"]]]
     for queue in activity.queues:
-        spans = queue.durations
-        rows.append([
-            queue_name(queue.name, speak.code),
-            *_outcomes(queue.counts, speak),
-            "—" if queue.counts.share is None else speak.percent(queue.counts.share),
-            "—" if spans is None else speak.duration(spans.median),
-            "—" if spans is None else speak.duration(spans.p95),
-        ])  # fmt: skip
-    share = activity.counts.share
-    rows.append([words["all"], *_outcomes(activity.counts, speak), "—" if share is None else speak.percent(share), "", ""])
-    _title(page, words["queues"], keep=12 + 7 * len(rows))
-    _table(page, rows, (30, 19, 19, 20, 18, 18, 16, 21, 21), total=True)
+        spans = (queue.durations.median, queue.durations.p95) if queue.durations else ()
+        durations = [speak.duration(seconds) for seconds in spans] or ["—", "—"]
+        rows.append([queue_name(queue.name, speak.code), *_counts(queue.counts, shown, speak), *durations])
+    rows.append([words["all"], *_counts(activity.counts, shown, speak), "", ""])
+    _title(page, words["queues"], keep=12 + 6 * len(rows))
+    _table(page, rows, (36, *[22] * len(shown), 20, 28, 28), total=True)
 
 
 def _causes(page: FPDF, activity: Activity, speak: Language) -> None:
     words = _WORDS[speak.code]
-    _title(page, words["causes"], keep=12 + 7 * (1 + len(activity.causes)))
+    _title(page, words["causes"], keep=12 + 6 * (1 + len(activity.causes)))
     if activity.causes:
         rows = [[words["queue"], words["cause"], words["times"]]]
         rows += [
@@ -184,13 +183,13 @@ def _causes(page: FPDF, activity: Activity, speak: Language) -> None:
 
 def _steps(page: FPDF, activity: Activity, speak: Language) -> None:
     words = _WORDS[speak.code]
-    rows = [[words[activity.unit], *_outcome_names(speak), words["share"]]]
+    shown = _shown(activity)
+    rows = [[words[activity.unit], *(OUTCOME_NAMES[speak.code][outcome] for outcome in shown), words["share"]]]
     for step in activity.steps:
-        if activity.unit == "hour":
-            name = speak.clock(step.start)
-        else:
-            name = f"{speak.weekday(step.start.date())}, {speak.day_and_month(step.start.date())}"
-        share = step.counts.share
-        rows.append([name, *_outcomes(step.counts, speak), "—" if share is None else speak.percent(share)])
+        day = step.start.date()
+        name = (
+            speak.clock(step.start) if activity.unit == "hour" else f"{speak.weekday(day)}, {speak.day_and_month(day)}"
+        )
+        rows.append([name, *_counts(step.counts, shown, speak)])
     _title(page, bars_title(activity, speak))
-    _table(page, rows, (34, 24, 24, 25, 22, 22, 20))
+    _table(page, rows, (36, *[24] * len(shown), 22))
