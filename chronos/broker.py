@@ -19,6 +19,7 @@ from chronos.middleware.lifecycle import RunWorker
 from chronos.middleware.logs import LogRuns
 from chronos.middleware.outcomes import WriteOutcomes
 from chronos.middleware.rate_limits import LimitQueues
+from chronos.middleware.telegram import CloseBot
 from chronos.queues import policy_of
 from chronos.runtime import Runtime, runtime
 
@@ -37,6 +38,8 @@ class ChronosBroker(Broker):
                 RunWorker(the_runtime),
                 # The one event loop of the process, for actors that are coroutines.
                 AsyncIO(),
+                # On the way up: before the event loop ends.
+                CloseBot(),
                 # Below the boot: it writes to a database that is known to be migrated.
                 self.limits,
                 # On the way up: after the outcome is known, above the logs, for Dramatiq nacks what it marks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from chronos import redaction
 from chronos.errors import BadInput
 
 
@@ -24,6 +26,13 @@ _ADDRESSES = {
 }
 
 
+#: Telegram's form of a token; the digits are the bot's id.
+_TOKEN = re.compile(r"[0-9]{1,18}:[A-Za-z0-9_-]{35}")
+_USER_ID = re.compile(r"[1-9][0-9]{0,17}")
+#: Settings whose wrong value would show a password or a token.
+_NEVER_SHOWN = {*_ADDRESSES, "bot_token", "telegram_url"}
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CHRONOS_", env_file=".env", extra="ignore")
 
@@ -32,6 +41,18 @@ class Settings(BaseSettings):
     )
     amqp_url: SecretStr | None = Field(
         None, description="RabbitMQ address, amqp://user:password@host:5672/; empty: the in-process broker"
+    )
+    bot_token: SecretStr | None = Field(
+        None, description="the bot's token from @BotFather; empty: the bot talks to the Telegram sandbox"
+    )
+    telegram_url: str | None = Field(
+        None, description="address of another Bot API server, http://host:port; empty: Telegram's own"
+    )
+    admins: Annotated[str, NoDecode] = Field(
+        "", description="numeric Telegram ids of people who are always admins, comma-separated"
+    )
+    paid_broadcast: bool = Field(
+        False, description="the bot pays for up to 1,000 messages per second (allow_paid_broadcast)"
     )
     data_dir: Path = Field(
         default_factory=_default_data_dir, description="folder of the embedded servers, their data and logs"
@@ -86,6 +107,50 @@ class Settings(BaseSettings):
             raise ValueError(f"no address of {kind}: write {schemes[0]}://user:password@host:port/name")
         return value
 
+    @field_validator("bot_token")
+    @classmethod
+    def _is_a_token(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None or not value.get_secret_value().strip():
+            return None
+        token = value.get_secret_value().strip()
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(
+                "no bot token: @BotFather gives it as digits, a colon and 35 letters, such as 110201543:AAHdqTcv..."
+            )
+        redaction.hide(token)
+        return SecretStr(token)
+
+    @field_validator("telegram_url")
+    @classmethod
+    def _is_a_server(cls, value: str | None) -> str | None:
+        if value is None or not value.strip():
+            return None
+        try:
+            parts = urlsplit(value.strip())
+            ok = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in value
+        except ValueError:
+            ok = False
+        if not ok:
+            raise ValueError("no address of a Bot API server: write http://host:port")
+        return value.strip().rstrip("/")
+
+    @field_validator("admins")
+    @classmethod
+    def _are_ids(cls, value: str) -> str:
+        for name in filter(None, (part.strip() for part in value.split(","))):
+            if not _USER_ID.fullmatch(name):
+                raise ValueError(f"{name!r} is no numeric Telegram id (/start shows it)")
+        return value
+
+    @property
+    def bot_id(self) -> int | None:
+        """The digits of the token are the bot's id."""
+        return None if self.bot_token is None else int(self.bot_token.get_secret_value().split(":")[0])
+
+    @property
+    def admin_ids(self) -> frozenset[int]:
+        return frozenset(int(part) for part in self.admins.split(",") if part.strip())
+
     @property
     def lease(self) -> float:
         return self.lease_seconds
@@ -99,8 +164,7 @@ def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     field = str(first["loc"][0]) if first["loc"] else ""
     words = first["msg"].removeprefix("Value error, ")
-    # The value of a wrong address would show its password.
-    shown = "" if field in _ADDRESSES else f", and is {first.get('input')!r}"
+    shown = "" if field in _NEVER_SHOWN else f", and is {first.get('input')!r}"
     meaning = Settings.model_fields[field].description if field in Settings.model_fields else ""
     return f"CHRONOS_{field.upper()} ({meaning}): {words[:1].lower()}{words[1:]}{shown}"
 

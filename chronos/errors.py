@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chronos.redaction import without_secrets
+
 #: Seconds; a task that is to wait for longer than a year is a mistake.
 LONGEST_LATER = 366 * 86400.0
 
@@ -27,6 +29,9 @@ class Unavailable(ChronosError):
 
 class Outcome(Exception):
     """Base of what an actor may raise to say how its run ended."""
+
+    #: A short key for texts, such as "blocked"; empty when there is none.
+    reason: str = ""
 
 
 class PermanentError(Outcome):
@@ -76,8 +81,8 @@ def one_line(error: BaseException | str, limit: int = 500) -> str:
 
 
 def storable(text: str) -> str:
-    """The same text with what PostgreSQL cannot hold (NUL, half a surrogate pair) written out."""
-    return text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
+    """The same text with what PostgreSQL cannot hold (NUL, half a surrogate pair) written out, and without secrets."""
+    return without_secrets(text).replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
 def jsonable_error(error: BaseException) -> dict[str, Any]:

@@ -1,14 +1,21 @@
-"""Structured logs: an event in words, ids as fields; console or file, pretty or JSON; Dramatiq's lines included."""
+"""Structured logs: an event in words, ids as fields; console or file, pretty or JSON; Dramatiq's lines included.
+
+No secret that this process knows is ever written, whoever logs it.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
+import traceback
+from types import TracebackType
 from typing import Any
 
 import structlog
 
 from chronos.config import Settings
+from chronos.redaction import without_secrets
 
 SECRET_NAMES = ("token", "password", "secret", "authorization", "api_key")
 
@@ -23,6 +30,27 @@ def redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [redacted(item) for item in value]
     return value
+
+
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    """The last thing that a line passes: a secret in a traceback or in somebody else's words is hidden too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
+
+
+def _without_logging() -> None:
+    """What nobody caught is printed past the log: the same care for it."""
+
+    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.stderr.write(without_secrets("".join(traceback.format_exception(kind, error, trace))))
+
+    sys.excepthook = tell
+    threading.excepthook = lambda args: (
+        tell(args.exc_type, args.exc_value, args.exc_traceback)
+        if args.exc_value is not None and not isinstance(args.exc_value, SystemExit)
+        else None
+    )
 
 
 def set_up(settings: Settings) -> None:
@@ -47,9 +75,10 @@ def set_up(settings: Settings) -> None:
     handler: logging.Handler = (
         logging.FileHandler(settings.log_file, encoding="utf-8") if settings.log_file else logging.StreamHandler()
     )
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last]))
+    handler.setFormatter(_Formatter(foreign_pre_chain=shared, processors=[*tail, last]))
     root = logging.getLogger()
     root.handlers[:] = [handler]
+    _without_logging()
     root.setLevel(settings.log_level.upper())
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +36,10 @@ update sends set state = :state, result = cast(:result as jsonb), message_id = :
 
 @dataclass(frozen=True)
 class Stored:
-    """An effect that was made by an earlier run of the task."""
+    """An effect that was made by an earlier run of the task, or may have been: then nobody has decided yet."""
 
     result: Any
+    doubtful: bool = False
 
 
 def intend(connection: Connection, run: Claimed, key: str, chat: int | None) -> Stored | None:
@@ -53,6 +55,9 @@ def intend(connection: Connection, run: Claimed, key: str, chat: int | None) -> 
         return None
     if found.state == "sent":
         return Stored(found.result)
+    if found.state == "unknown":
+        # Another effect of the task is being made again: this one is left as it is, the run goes on behind it.
+        return Stored(found.result, doubtful=True)
     if found.expired:
         raise Expired("it expired before its effect was made")
     raise Ambiguous(f"the effect {key!r} may have been made by an earlier run")
@@ -69,3 +74,12 @@ def store(connection: Connection, run: Claimed, key: str, state: str, result: An
             "result": None if result is None else json.dumps(result, default=str),
         },
     )
+
+
+def unknown(connection: Connection, task_id: uuid.UUID) -> list[tuple[str, int | None]]:
+    """(key, chat) of the effects of a task that may have been made: what a person is to decide on."""
+    rows = connection.execute(
+        text("select key, chat from sends where task_id = :id and state = 'unknown' order by created_at, key"),
+        {"id": task_id},
+    )
+    return [(row.key, row.chat) for row in rows]

@@ -482,6 +482,50 @@ def mark_arrived(connection: Connection, id_: uuid.UUID, by: str) -> bool:
     return connection.execute(_ARRIVED, {"id": id_, "by": by}).scalar() is not None
 
 
+# The task's row is locked first, so that two people who press two buttons at once do it one after the other.
+_DECIDE = text("""
+with held as (
+  select id, queue from tasks where id = :id and status = 'unknown' for update
+), decided as (
+  update sends s set state = :state, repeats = case when :state = 'not_sent' then 0 else s.repeats end,
+    updated_at = clock_timestamp()
+  from held where s.task_id = held.id and s.key = :key and s.state = 'unknown' returning s.task_id
+), open as (
+  select count(*) as effects from sends s, held where s.task_id = held.id and s.key <> :key and s.state = 'unknown'
+), moved as (
+  update tasks t set status = 'pending', attempt = 0, crashes = 0, finished_at = null, cancel_requested_at = null,
+    expires_at = null, run_at = clock_timestamp(), wake_at = clock_timestamp(), updated_at = clock_timestamp()
+  from decided, open where t.id = decided.task_id and (open.effects = 0 or :state = 'not_sent') returning t.id, t.queue
+), noted as (
+  insert into task_events (task_id, kind, detail)
+  select task_id, case when :state = 'not_sent' then 'send again' else 'arrived' end, :key || ', ' || :by from decided
+), woken as (select pg_notify(:channel, 'due ' || queue) from moved)
+select case when moved.id is null then 'unknown' else 'pending' end
+from decided left join moved on true left join woken on true
+""")
+
+
+def send_again(connection: Connection, id_: uuid.UUID, key: str, by: str) -> str | None:
+    """Make this one effect again: the task runs, what it made stays made, and its other unknown effects stay unknown.
+
+    'pending', or None when there was nothing to decide any more (a second tap on the button).
+    """
+    return _decide(connection, id_, key, "not_sent", by)
+
+
+def go_on(connection: Connection, id_: uuid.UUID, key: str, by: str) -> str | None:
+    """Somebody saw that this one effect arrived. With the last unknown one the task runs on behind it: 'pending'.
+
+    'unknown' while others are undecided; None when there was nothing to decide any more.
+    """
+    return _decide(connection, id_, key, "sent", by)
+
+
+def _decide(connection: Connection, id_: uuid.UUID, key: str, state: str, by: str) -> str | None:
+    facts = {"id": id_, "key": key, "state": state, "by": by, "channel": WAKE_CHANNEL}
+    return connection.execute(_DECIDE, facts).scalar()
+
+
 _REAP = text(f"""
 with lost as materialized (
   select t.id, exists (select from sends s where s.task_id = t.id and s.state = 'intent'

@@ -9,16 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from sqlalchemy import Connection
 
+from chronos import telegram
 from chronos.db import DatabaseTrouble, is_passing
 from chronos.engine import sends, tasks
 from chronos.engine.tasks import Claimed
 from chronos.errors import Ambiguous, BadInput, Cancelled, ClaimLost, Later, NotSent, PermanentError, one_line
 from chronos.runtime import Runtime
+from chronos.telegram import Urgency
+
+if TYPE_CHECKING:
+    from aiogram.methods import TelegramMethod
+
+T = TypeVar("T")
 
 #: Errors that prove that nothing left this machine.
 SURELY_NOT_SENT = (NotSent, Later, PermanentError, Cancelled, ConnectionRefusedError)
@@ -34,6 +41,7 @@ class Intent:
     def __init__(self, context: Context, key: str, chat: int | None) -> None:
         self._context, self._key, self._chat = context, key, chat
         self.needed = True
+        self.doubtful = False  #: an earlier run may have made it; not needed, until a person decides
         self.result: Any = None
         self.message_id: int | None = None
 
@@ -41,7 +49,9 @@ class Intent:
         self._context._wait_until_alive()
         stored = self._context._persist(self._begin)
         if stored is not None:
-            self.needed, self.result = False, stored.result
+            self.needed, self.result, self.doubtful = False, stored.result, stored.doubtful
+            if stored.doubtful:
+                self._context.doubts.append(self._key)
         else:
             self._context.task.effects_open = True
         return self
@@ -85,6 +95,7 @@ class Context:
         self._runtime = runtime
         self.task = task
         self.completed = False
+        self.doubts: list[str] = []  #: effects that may have been made: the task cannot end as completed
         self._progressed = 0.0
         self._connection: Connection | None = None
 
@@ -127,6 +138,7 @@ class Context:
             raise BadInput(
                 "ctx.complete() belongs inside `with ctx.transaction():`; elsewhere simply return the result"
             )
+        self.refuse_doubts()
         payload = None if result is None else json.dumps(result, allow_nan=False, default=str)
         tasks.finish(self._connection, [(self.task.id, self.task.token, payload)])
         self.completed = True
@@ -136,6 +148,19 @@ class Context:
         if self._connection is not None:
             raise BadInput("ctx.intent() inside ctx.transaction() would wait for its own lock: make the effect before")
         return Intent(self, key, chat)
+
+    def refuse_doubts(self) -> None:
+        """Raise Ambiguous when an effect of the task may have been made and nobody has decided about it."""
+        if self.doubts:
+            raise Ambiguous(f"the effect {self.doubts[0]!r} may have been made by an earlier run")
+
+    def send(self, key: str, method: TelegramMethod[Any], *, urgency: Urgency | None = None) -> telegram.Sent:
+        """Send a message at most once over all runs of the task (a coroutine awaits chronos.telegram.send)."""
+        return telegram.run(telegram.send(self, key, method, urgency=urgency))
+
+    def call(self, method: TelegramMethod[T], *, urgency: Urgency | None = None) -> T:
+        """An edit, a delete, a read: what may simply be repeated."""
+        return telegram.call(method, urgency=urgency or telegram.OF_QUEUE[self.task.queue])
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Tell people how far it is. Raises when the run has lost its task."""

@@ -48,6 +48,10 @@ MOVES: dict[tuple[TaskStatus, TaskStatus], dict[str, str]] = {
     },
     (_R, TaskStatus.EXPIRED): {"end_expired": "its expires_at passed before its next effect"},
     (TaskStatus.FAILED, _P): {"revive": "somebody retries the dead letter"},
-    (TaskStatus.UNKNOWN, _P): {"revive": "somebody decides to send again"},
+    (TaskStatus.UNKNOWN, _P): {
+        "revive": "somebody decides to make all its unknown effects again",
+        "send_again": "somebody decides to make one unknown effect again",
+        "go_on": "somebody saw that its last unknown effect arrived: the run goes on behind it",
+    },
     (TaskStatus.UNKNOWN, TaskStatus.COMPLETED): {"mark_arrived": "somebody saw that it arrived"},
 }

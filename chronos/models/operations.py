@@ -1,4 +1,4 @@
-"""The tables beside tasks: workers, sends, dead letters, queue states, limits, leaders."""
+"""The tables beside tasks: workers, sends, budgets, dead letters, queue states, limits, leaders."""
 
 from __future__ import annotations
 
@@ -58,6 +58,21 @@ class Send(Base):
     __table_args__ = (
         CheckConstraint("state in ('intent', 'sent', 'not_sent', 'unknown')", name="state"),
         Index("sends_created_idx", "created_at", postgresql_using="brin"),
+    )
+
+
+class Budget(Base):
+    """What a bot or one of its chats may send: `bot:<id>` or `chat:<bot>:<chat>`, with the GCRA clock of its rate."""
+
+    __tablename__ = "budgets"
+
+    key: Mapped[str] = mapped_column(Text(collation="C"), primary_key=True)
+    tat: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True), server_default=text("'-infinity'"))
+    held_until: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))  #: no call before it: a 429
+
+    __table_args__ = (
+        CheckConstraint("key like 'bot:%' or key like 'chat:%:%'", name="key"),
+        {"postgresql_with": {"fillfactor": "10"}},
     )
 
 

@@ -9,8 +9,8 @@ from datetime import date, timedelta
 
 from chronos.errors import BadInput
 
-#: Further back nothing is kept (chronos/housekeeping.py).
-LONGEST_DAYS = 400
+#: What deleted rows had counted for is kept for twice as long (chronos/housekeeping.py).
+LONGEST_DAYS = 200
 
 _FORMS = "today, 7d, 30d, a date such as 2026-11-18, or two of them: 2026-11-01..2026-11-15"
 

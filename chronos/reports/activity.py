@@ -1,4 +1,4 @@
-"""The figures of a report, and nothing about how they look. They are kept with the task, so a report can be made again."""
+"""The figures of a report, and nothing about how they look. Kept with the task, so a report can be made again."""
 
 from __future__ import annotations
 

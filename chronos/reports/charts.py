@@ -68,7 +68,8 @@ def _tiles(figure: Figure, activity: Activity, speak: Language) -> None:
     tiles = [
         ("выполнено" if ru else "done", speak.number(counts.completed),
          f"из {speak.number(counts.total)}" if ru else f"of {speak.number(counts.total)}", INK),
-        ("удачно" if ru else "went well", "—" if share is None else speak.percent(share), change_of(activity, speak.code),
+        ("удачно" if ru else "went well", "—" if share is None else speak.percent(share),
+         change_of(activity, speak.code),
          COLOURS["failed"] if share is not None and share < 0.95 else INK),
         ("доставлено" if ru else "delivered", speak.number(sends.sent),
          f"не дошло {speak.number(sends.not_sent)} · неясно {speak.number(sends.unknown)}" if ru

@@ -38,10 +38,11 @@ select {_SLOT.format(at="s.created_at")}, 'send', '', case s.state when 'intent'
 from ledger s group by 1, 2, 3, 4, 5, 6, 7
 """
 
-#: A part of the statement that deletes tasks and their sends, which it returns as `gone` and `ledger`. In the order of the
-#: key, so that two of them at once cannot wait for each other.
+#: A part of the statement that deletes tasks and their sends, which it returns as `gone` and `ledger`. In the order of
+#: the key, so that two of them at once cannot wait for each other.
 KEEP_COUNTS = f"""
-insert into pruned_activity as p (slot, kind, queue, outcome, bucket, cause, sample, number, task_name, error_class, words)
+insert into pruned_activity as p
+  (slot, kind, queue, outcome, bucket, cause, sample, number, task_name, error_class, words)
 {_OF_TASKS}
 union all
 {_OF_SENDS}

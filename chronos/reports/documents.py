@@ -24,13 +24,15 @@ _WORDS = {
         "zone": "время", "made": "составлен", "page": "стр. {} из {}", "queues": "По очередям", "queue": "очередь",
         "share": "удачно", "half": "половина до", "most": "95 % до", "causes": "Что не удавалось и почему",
         "cause": "причина", "times": "раз", "none": "Ни одной неудачи.", "all": "всего",
-        "hour": "час", "day": "день", "week": "неделя с", "letters": "Ждут решения неудачные задачи: {} (chronos dlq list).",
+        "hour": "час", "day": "день", "week": "неделя с",
+        "letters": "Ждут решения неудачные задачи: {} (chronos dlq list).",
     },
     "en": {
         "zone": "time", "made": "made", "page": "page {} of {}", "queues": "By queue", "queue": "queue",
         "share": "went well", "half": "half within", "most": "95% within", "causes": "What failed and why",
         "cause": "cause", "times": "times", "none": "Nothing failed.", "all": "all",
-        "hour": "hour", "day": "day", "week": "week of", "letters": "Failed tasks that wait for a decision: {} (chronos dlq list).",
+        "hour": "hour", "day": "day", "week": "week of",
+        "letters": "Failed tasks that wait for a decision: {} (chronos dlq list).",
     },
 }  # fmt: skip
 
@@ -129,9 +131,10 @@ def _table(page: FPDF, rows: list[list[str]], widths: tuple[int, ...], total: bo
     page.set_font("DejaVu", size=9)
     page.set_text_color(*_INK)
     page.set_draw_color(*_LINE)
+    heading = FontFace(emphasis="BOLD", color=_QUIET, fill_color=_SHADE, size_pt=7)
     with page.table(
         borders_layout=TableBordersLayout.HORIZONTAL_LINES, col_widths=widths, text_align=aligned, line_height=4.8,
-        padding=(0.4, 1.2, 0.4, 1.2), headings_style=FontFace(emphasis="BOLD", color=_QUIET, fill_color=_SHADE, size_pt=7.5),
+        padding=(0.4, 1.2, 0.4, 1.2), headings_style=heading,
     ) as table:  # fmt: skip
         for index, row in enumerate(rows):
             last = total and index == len(rows) - 1

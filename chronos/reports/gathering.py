@@ -35,10 +35,11 @@ where (s at time zone :zone)::date >= d.day group by d.day order by d.day
 _TODAY = text("select clock_timestamp() as now, (clock_timestamp() at time zone :zone)::date as today")
 
 _STEP = "width_bucket({at}, cast(:starts as timestamptz[]))"
-# Rows are grouped by one number behind a fence: PostgreSQL hashes them then, else it sorts them, which takes twice as long.
+# Rows are grouped by one number behind a fence: PostgreSQL hashes them then, else it sorts them, twice as slowly.
 _ENDED = text(f"""
 with old as materialized (
-  select {_STEP.format(at="slot")} as step, * from pruned_activity where kind = 'task' and slot >= :from and slot < :until
+  select {_STEP.format(at="slot")} as step, * from pruned_activity
+  where kind = 'task' and slot >= :from and slot < :until
 ), trouble as (
   select cause, queue, task_name, error_class, words, sample, number from old where cause <> '' and step > 0
   union all
