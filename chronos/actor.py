@@ -54,7 +54,8 @@ def checked_params(name: str, model: type[BaseModel], params: BaseModel | dict[s
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "params"
-        raise BadInput(f"params of {name}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+        words = first["msg"].removeprefix("Value error, ")
+        raise BadInput(f"params of {name}: {where}: {words[0].lower()}{words[1:]}") from None
     return checked.model_dump(mode="json")
 
 

@@ -91,7 +91,9 @@ class Database:
             connect_timeout=int(self._settings.connect_timeout_seconds),
             options=f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds // 2}"
             # A worker that freezes in a transaction must not keep its task's lock for longer than it may live.
-            f" -c idle_in_transaction_session_timeout={int(self._settings.lease * 1000)} -c timezone=UTC",
+            f" -c idle_in_transaction_session_timeout={int(self._settings.lease * 1000)} -c timezone=UTC"
+            # Compiling a statement takes longer than any of ours runs.
+            " -c jit=off",
             application_name="chronos",
             # A cut network is noticed within 15 s even where nothing is being written.
             keepalives_idle=5,

@@ -12,38 +12,47 @@ from typing import Any
 from dramatiq.message import Message
 from sqlalchemy import Connection, text
 
+from chronos.models.period import LONGEST_DAYS
 from chronos.queues import POLICIES
+from chronos.reports.counting import KEEP_COUNTS
 from chronos.runtime import Runtime
 
 BATCH, MOST_BATCHES = 5000, 100
 
-_PRUNE = text("""
+_PRUNE = text(f"""
 with old as materialized (
   select id from tasks t where id > :after and id < :before
     and (status = any(cast(:statuses as text[])) or :cleared and status = 'failed'
          and not exists (select from dead_letters d where d.task_id = t.id))
     and finished_at < clock_timestamp() - :days * interval '1 day' order by id limit :rows for update skip locked
 ), events as (delete from task_events e using old where e.task_id = old.id
-), ledger as (delete from sends s using old where s.task_id = old.id
+), ledger as (delete from sends s using old where s.task_id = old.id returning s.created_at, s.state, s.key
 ), shown as (delete from cards c using old where c.task_id = old.id
 ), letters as (delete from dead_letters d using old where d.task_id = old.id
-), gone as (delete from tasks t using old where t.id = old.id)
+), gone as (delete from tasks t using old where t.id = old.id
+  returning t.queue, t.task_name, t.status, t.phase, t.started_at, t.finished_at, t.error_class, t.error_message
+), counts as ({KEEP_COUNTS})
 select id from old order by id desc limit 1
 """)
 
 
-#: Telegram gives an unconfirmed update for a day; a budget that nobody used for an hour is as good as none.
+#: Telegram gives an unconfirmed update for a day; a budget that nobody used for an hour is as good as none; the longest
+#: report is compared with as many days before it.
 _PRUNE_THE_REST = (
     "delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'",
     "delete from updates where handled_at < clock_timestamp() - interval '2 days'",
     "delete from budgets where key like 'chat:%' and tat < clock_timestamp() - interval '1 hour'"
     " and coalesce(held_until, '-infinity') < clock_timestamp()",
     "delete from invitations where coalesce(used_at, created_at) < clock_timestamp() - interval '7 days'",
+    f"delete from pruned_activity where slot < clock_timestamp() - interval '{LONGEST_DAYS * 2} days'",
 )
 
 
 def prune(runtime: Runtime) -> dict[str, int]:
-    """Delete what is older than the settings keep. Ids are in the order of creation, so no index is needed."""
+    """Delete what is older than the settings keep. Ids are in the order of creation, so no index is needed.
+
+    The statement that deletes rows adds what they counted for: reports lose nothing and count nothing twice.
+    """
     settings = runtime.settings
     batches = 0
     for statuses, days in (

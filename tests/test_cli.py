@@ -94,7 +94,7 @@ def is_one_line(answer: Answer, *words: str, code: int) -> bool:
     [
         (["task", "submit", "ping", "--queue", "nowhere"], "unknown queue 'nowhere'"),
         (["task", "submit", "ping", "--queue", "post"], "lives in queue 'system'"),
-        (["task", "submit", "pong"], "unknown task 'pong': known are keep_house, ping"),
+        (["task", "submit", "pong"], "unknown task 'pong': known are keep_house, ping, report"),
         (["task", "submit", "tick_prune"], "unknown task"),
         (["task", "submit", "ping", "{"], "not JSON"),
         (["task", "submit", "ping", "[" * 100_000], "not JSON"),
@@ -134,6 +134,16 @@ def is_one_line(answer: Answer, *words: str, code: int) -> bool:
         (["dlq", "show", "no-hex"], "no id of a dead letter"),
         (["dlq", "clear", "--cause", "%"], "no cause"),
         (["dlq", "list", "--queue", "nowhere"], "unknown queue"),
+        (["report", "--period", "soon"], "'soon' is no period: write today, 7d"),
+        (["report", "--period", "2026-02-30"], "'2026-02-30' is no period"),
+        (["report", "--period", "2026-01-02..2026-01-01"], "2026-01-01 is before 2026-01-02"),
+        (["report", "--period", "0d"], "1 to 200 days, not 0"),
+        (["report", "--period", "2999-01-01"], "is in the future"),
+        (["report", "--zone", "Moscow"], "'Moscow' is no time zone"),
+        (["report", "--language", "de"], "ru or en, not 'de'"),
+        (["report", "--png", "/no/such/folder/a.png"], "cannot write /no/such/folder/a.png: No such file"),
+        (["task", "submit", "report", '{"period": "soon"}'], "params of report: period: 'soon' is no period"),
+        (["task", "submit", "report", '{"zone": "../x"}'], "no time zone"),
         (["nonsense"], "No such command 'nonsense'"),
         (["task", "submit", "ping", "--nonsense"], "No such option: --nonsense"),
     ],
@@ -253,7 +263,7 @@ EVERY_COMMAND = [
     ["task", "submit", "ping"], ["task", "list"], ["task", "show", "ab"], ["task", "explain", "ab"],
     ["task", "cancel", "ab"], ["task", "retry", "ab"], ["task", "arrived", "ab"],
     ["queue", "list"], ["queue", "pause", "post"], ["queue", "resume", "post"],
-    ["dlq", "list"], ["dlq", "show"], ["dlq", "retry", "--all"], ["dlq", "clear", "--all"],
+    ["report"], ["dlq", "list"], ["dlq", "show"], ["dlq", "retry", "--all"], ["dlq", "clear", "--all"],
 ]  # fmt: skip
 
 
@@ -303,7 +313,7 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ..
 
 def test_every_command_has_json_and_is_in_the_documents() -> None:
     commands = leaves(typer.main.get_command(app))
-    assert len(commands) == 20
+    assert len(commands) == 21
     without = [path for path, command in commands if not any("--json" in p.opts for p in command.params)]
     assert without == [("worker",)]  # its answers are logs: CHRONOS_LOG_FORMAT=json
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronos.cli import db, dlq, queue, sandbox, task
+from chronos.cli import db, dlq, queue, report, sandbox, task
 from chronos.cli.output import AsJson, answer
 
 app = typer.Typer(
@@ -52,6 +52,7 @@ def config(as_json: AsJson = False) -> None:
     answer(found, as_json, texts(found))
 
 
+app.command()(report.report)
 app.add_typer(task.app, name="task")
 app.add_typer(queue.app, name="queue")
 app.add_typer(dlq.app, name="dlq")

@@ -1,5 +1,6 @@
 """Tables, statuses and contracts. No I/O in here."""
 
+from chronos.models.activity import PrunedActivity
 from chronos.models.base import Base
 from chronos.models.bot import Bot, Update
 from chronos.models.chat import Card, Chat, ChatKind, Subscriber
@@ -22,6 +23,7 @@ __all__ = [
     "Invitation",
     "Leader",
     "Limit",
+    "PrunedActivity",
     "QueueState",
     "Role",
     "Send",

@@ -55,7 +55,10 @@ class Send(Base):
     created_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True), server_default=_clock)
     updated_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True), server_default=_clock)
 
-    __table_args__ = (CheckConstraint("state in ('intent', 'sent', 'not_sent', 'unknown')", name="state"),)
+    __table_args__ = (
+        CheckConstraint("state in ('intent', 'sent', 'not_sent', 'unknown')", name="state"),
+        Index("sends_created_idx", "created_at", postgresql_using="brin"),
+    )
 
 
 class Budget(Base):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+import uuid
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from chronos.errors import BadInput
+from chronos.models.period import Period, checked_zone
 
 
 class Params(BaseModel):
@@ -21,3 +27,29 @@ class Housekeeping(Params):
     """One housekeeping job, as periodiq's tick asks for it."""
 
     job: str
+
+
+class Report(Params):
+    """The activity of Chronos over a period, for the chat of the task; without a chat it is only made and stored."""
+
+    period: str = Field("7d", max_length=40, description="today, 7d, 30d, 2026-11-18, 2026-11-01..2026-11-15")
+    language: Literal["ru", "en"] = "en"
+    zone: str = Field("UTC", max_length=64, description="the days are those of this IANA time zone")
+    parts: tuple[Literal["chart", "pdf"], ...] = Field(("chart",), min_length=1, max_length=2)
+    of: uuid.UUID | None = Field(None, description="a report that was made: these figures again, not new ones")
+
+    @field_validator("period")
+    @classmethod
+    def _is_a_period(cls, value: str) -> str:
+        try:
+            return str(Period.parse(value))
+        except BadInput as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("zone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        try:
+            return checked_zone(value)
+        except BadInput as error:
+            raise ValueError(str(error)) from None

@@ -134,6 +134,8 @@ class Task(Base):
             postgresql_where=text("idempotency_key is not null"),
         ),
         Index("tasks_user_idx", "user_id", "id", postgresql_where=text("user_id is not null")),
+        # For reports: a few kilobytes that spare "today" the pages of the other days.
+        Index("tasks_finished_idx", "finished_at", postgresql_using="brin"),
         {
             "postgresql_with": {
                 "fillfactor": "70",
