@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 import structlog
 
 from chronos.config import Settings
+from chronos.errors import BadInput
 
 SECRET_NAMES = ("token", "password", "secret", "authorization", "api_key")
 
@@ -23,6 +25,13 @@ def redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [redacted(item) for item in value]
     return value
+
+
+def _into_file(path: Path) -> logging.Handler:
+    try:
+        return logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"CHRONOS_LOG_FILE: cannot write to {path}: {error.strerror}") from None
 
 
 def set_up(settings: Settings) -> None:
@@ -44,9 +53,7 @@ def set_up(settings: Settings) -> None:
     tail: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if not pretty:
         tail += [structlog.processors.format_exc_info, structlog.processors.EventRenamer("msg")]
-    handler: logging.Handler = (
-        logging.FileHandler(settings.log_file, encoding="utf-8") if settings.log_file else logging.StreamHandler()
-    )
+    handler = _into_file(settings.log_file) if settings.log_file else logging.StreamHandler()
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[*tail, last]))
     root = logging.getLogger()
     root.handlers[:] = [handler]
