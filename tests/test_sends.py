@@ -58,6 +58,17 @@ def test_a_post_is_never_repeated_after_a_crash(runtime: Runtime) -> None:
         assert connection.execute(text("select state from sends")).scalar_one() == "sent"
 
 
+def test_an_open_intent_of_an_earlier_run_is_made_by_no_later_one(runtime: Runtime) -> None:
+    """Whatever way the task came back to the queue."""
+    id_ = runtime.submit(NewTask("post", "publish"))[0].id
+    with runtime.database.statement() as connection:
+        run = claim(connection, "post", id_)
+        assert sends.intend(connection, run, "post", None) is None
+        tasks.hand_back(connection, run, "whatever")
+        with pytest.raises(Ambiguous):
+            sends.intend(connection, claim(connection, "post", id_), "post", None)
+
+
 def test_an_effect_that_surely_was_not_made_is_made_by_the_next_run(runtime: Runtime) -> None:
     id_ = runtime.submit(NewTask("post", "publish"))[0].id
     with runtime.database.statement() as connection:
