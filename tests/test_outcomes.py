@@ -105,6 +105,7 @@ def test_an_outcome_waits_for_a_lock_however_long_it_is_held(embedded: Workers) 
         pass_time(4)  # four statement timeouts
     assert embedded.all_final() == {"completed": 1}
     assert embedded.sql("select attempt, crashes from tasks") == [(1, 0)]
+    assert embedded.sql("select kind from task_events") == []  # it was not given back and run again
 
 
 def test_a_task_that_waits_for_its_actors_limit_lets_others_of_its_queue_pass(embedded: Workers) -> None:
