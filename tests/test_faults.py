@@ -114,13 +114,15 @@ def test_a_rabbitmq_that_hangs_loses_nothing_and_keeps_no_submit_and_no_sigterm_
     workers.runtime.submit(*[NewTask("broadcast", "work", {"seconds": 0.05}) for _ in range(200)])
     eventually(lambda: workers.statuses().get("completed", 0) > 20, what=workers.logs())
     rabbitmq.freeze()
-    workers.runtime.submit(NewTask("system", "behave"))
-    # Every connection that was open when it froze is given up.
-    eventually(lambda: workers.logs().count("RabbitMQ is away") >= 5, what=workers.logs())
-    stopping.terminate()
-    assert stopping.wait(30) == 0, workers.logs()
-    workers.runtime.submit(NewTask("post", "post_work"))
-    rabbitmq.thaw()
+    try:
+        workers.runtime.submit(NewTask("system", "behave"))
+        # Every connection that was open when it froze is given up.
+        eventually(lambda: workers.logs().count("RabbitMQ is away") >= 5, what=workers.logs())
+        stopping.terminate()
+        assert stopping.wait(30) == 0, workers.logs()
+        workers.runtime.submit(NewTask("post", "post_work"))
+    finally:
+        rabbitmq.thaw()
     assert workers.all_final(60) == {"completed": 202}, workers.logs()
     assert workers.sql("select distinct attempt, crashes from tasks") == [(1, 0)]
 
