@@ -3,17 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos clean lock
+.PHONY: help run test check bench chaos clean lock same-python
+VERSION := -c 'import sys; print(sys.version_info[:2])'
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.ready: requirements-dev.lock pyproject.toml
-	@echo "setting up $(VENV) (once, about half a minute)"
-	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+$(VENV)/.ready: requirements-dev.lock pyproject.toml | same-python
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Chronos needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
+	@echo "setting up $(VENV) (once, a minute or two)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Only where a Python was asked for: python3 may be another one in the next terminal.
+same-python:
+ifneq ($(origin PYTHON),file)
+	@test ! -x $(PY) || test "$$($(PY) $(VERSION))" = "$$($(PYTHON) $(VERSION))" \
+		|| { echo "$(VENV) is of another Python than $(PYTHON): \`make clean\` first (it keeps data)" >&2; exit 2; }
+endif
 
 run: $(VENV)/.ready ## start the embedded stack: PostgreSQL, broker and worker in one terminal
 	@$(VENV)/bin/chronos up

@@ -71,21 +71,28 @@ class Settings(BaseSettings):
         25.0, ge=1, le=3600, description="SIGTERM: running work is finished or handed back within this time"
     )
     hung_seconds: float = Field(
-        30.0, ge=1, description="a run that ignores its time limit for so long costs its process its life"
+        30.0, ge=1, le=86400, description="a run that ignores its time limit for so long costs its process its life"
     )
     statement_timeout_seconds: float = Field(
-        30.0, ge=1, description="longest time that one statement may take in PostgreSQL"
+        30.0, ge=1, le=86400, description="longest time that one statement may take in PostgreSQL"
     )
-    connect_timeout_seconds: float = Field(5.0, ge=1, description="longest time to wait for a connection")
-    pool_size: int = Field(8, ge=4, le=100, description="PostgreSQL connections per process, at most")
-    keep_completed_days: float = Field(7.0, ge=0, description="completed, cancelled and expired tasks are kept so long")
+    connect_timeout_seconds: float = Field(5.0, ge=1, le=3600, description="longest time to wait for a connection")
+    pool_size: int = Field(
+        8,
+        ge=4,
+        le=100,
+        description="PostgreSQL connections for the actors of a process, at most; its loops have 6 more",
+    )
+    keep_completed_days: float = Field(
+        7.0, ge=0, le=36500, description="completed, cancelled and expired tasks are kept so long"
+    )
     keep_failed_days: float = Field(
-        0.0, ge=0, description="failed and unknown tasks are kept so long; 0: until cleared"
+        0.0, ge=0, le=36500, description="failed and unknown tasks are kept so long; 0: until cleared"
     )
     max_payload_bytes: int = Field(65536, ge=1024, le=1048576, description="largest params of one task")
     max_message_bytes: int = Field(16384, ge=1024, description="a larger message is no wake-up of ours: dead letter")
     unknown_actor_minutes: float = Field(
-        10.0, ge=0, description="how long a task waits for a worker that knows its actor (rolling deploy)"
+        10.0, ge=0, le=100000, description="how long a task waits for a worker that knows its actor (rolling deploy)"
     )
     log_format: Literal["pretty", "json"] = Field("pretty", description="pretty for people, json for collectors")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level that is logged")

@@ -9,12 +9,14 @@ import logging
 import sys
 import threading
 import traceback
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import structlog
 
 from chronos.config import Settings
+from chronos.errors import BadInput
 from chronos.redaction import without_secrets
 
 SECRET_NAMES = ("token", "password", "secret", "authorization", "api_key")
@@ -53,6 +55,13 @@ def _without_logging() -> None:
     )
 
 
+def _into_file(path: Path) -> logging.Handler:
+    try:
+        return logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"CHRONOS_LOG_FILE: cannot write to {path}: {error.strerror}") from None
+
+
 def set_up(settings: Settings) -> None:
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -72,9 +81,7 @@ def set_up(settings: Settings) -> None:
     tail: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if not pretty:
         tail += [structlog.processors.format_exc_info, structlog.processors.EventRenamer("msg")]
-    handler: logging.Handler = (
-        logging.FileHandler(settings.log_file, encoding="utf-8") if settings.log_file else logging.StreamHandler()
-    )
+    handler = _into_file(settings.log_file) if settings.log_file else logging.StreamHandler()
     handler.setFormatter(_Formatter(foreign_pre_chain=shared, processors=[*tail, last]))
     root = logging.getLogger()
     root.handlers[:] = [handler]

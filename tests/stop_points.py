@@ -118,6 +118,13 @@ def at_the_boot() -> None:
     Runtime._recover = recover  # type: ignore[method-assign]
 
 
+def with_quick_heartbeats() -> None:
+    """A RabbitMQ that hangs is noticed in seconds."""
+    from chronos.engine import rabbitmq
+
+    rabbitmq.HEARTBEAT = 1
+
+
 POINTS = {
     "at the boot": at_the_boot,
     "before the claim commits": before_the_claim_commits,
@@ -128,6 +135,7 @@ POINTS = {
     "with the intent's answer lost": with_the_intents_answer_lost,
     "with a claim forgotten": with_a_claim_forgotten,
     "with messages past the claim": with_messages_past_the_claim,
+    "with quick heartbeats": with_quick_heartbeats,
 }
 
 if "STOP_AT" in os.environ:

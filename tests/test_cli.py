@@ -212,6 +212,9 @@ def test_what_has_ended_cannot_be_cancelled_retried_or_have_arrived(chronos: Chr
         ("CHRONOS_LEASE_SECONDS", "soon", "valid number"),
         ("CHRONOS_POOL_SIZE", "1", "greater than or equal to 4"),
         ("CHRONOS_LOG_FORMAT", "xml", "'pretty' or 'json'"),
+        ("CHRONOS_STATEMENT_TIMEOUT_SECONDS", "inf", "less than or equal"),
+        ("CHRONOS_CONNECT_TIMEOUT_SECONDS", "inf", "less than or equal"),
+        ("CHRONOS_KEEP_COMPLETED_DAYS", "inf", "less than or equal"),
         ("CHRONOS_DATABASE_URL", "mysql://me:hunter2@there/db", "no address of PostgreSQL"),
         ("CHRONOS_AMQP_URL", "amqp://me:hunter2@there:port/", "no address of RabbitMQ"),
     ],
@@ -223,6 +226,14 @@ def test_a_wrong_setting_is_named_in_one_line_without_its_secrets(
     answer = chronos("config")
     assert is_one_line(answer, name, words, code=2)
     assert "hunter2" not in answer.err
+
+
+def test_a_log_file_that_cannot_be_written_is_named_in_one_line(
+    chronos: Chronos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHRONOS_LOG_FILE", "/no/such/folder/x.log")
+    answer = chronos("worker")
+    assert is_one_line(answer, "CHRONOS_LOG_FILE: cannot write to /no/such/folder/x.log: No such file", code=2)
 
 
 def test_a_missing_database_is_named_in_one_line(

@@ -105,6 +105,28 @@ def test_rabbitmq_may_die_with_everything_in_it(workers: Workers, rabbitmq: Priv
     assert workers.sql("select max(attempt) from tasks") == [(1,)]
 
 
+def test_a_rabbitmq_that_hangs_loses_nothing_and_keeps_no_submit_and_no_sigterm_waiting(
+    workers: Workers, rabbitmq: PrivateRabbitMQ
+) -> None:
+    """Its port still accepts and nothing answers. Each heartbeat is a second here, ten in production."""
+    quick = {"CHRONOS_ACTORS": "tests.workload,tests.stop_points", "STOP_AT": "with quick heartbeats"}
+    stopping = workers.start(2, **quick)[0]
+    workers.runtime.submit(*[NewTask("broadcast", "work", {"seconds": 0.05}) for _ in range(200)])
+    eventually(lambda: workers.statuses().get("completed", 0) > 20, what=workers.logs())
+    rabbitmq.freeze()
+    try:
+        workers.runtime.submit(NewTask("system", "behave"))
+        # Every connection that was open when it froze is given up.
+        eventually(lambda: workers.logs().count("RabbitMQ is away") >= 5, what=workers.logs())
+        stopping.terminate()
+        assert stopping.wait(30) == 0, workers.logs()
+        workers.runtime.submit(NewTask("post", "post_work"))
+    finally:
+        rabbitmq.thaw()
+    assert workers.all_final(60) == {"completed": 202}, workers.logs()
+    assert workers.sql("select distinct attempt, crashes from tasks") == [(1, 0)]
+
+
 def test_a_deleted_queue_comes_back_and_nothing_is_lost(workers: Workers, amqp_url: str) -> None:
     workers.start(1)
     workers.runtime.submit(*[NewTask("broadcast", "work", {"seconds": 0.02}) for _ in range(300)])

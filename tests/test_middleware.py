@@ -36,6 +36,19 @@ def test_what_failed_for_good_is_shown_in_the_dead_queue_and_swept_from_it(worke
     assert workers.sql("select count(*) from dead_letters") == [(1,)]
 
 
+@pytest.mark.rabbitmq
+def test_an_error_without_words_breaks_no_consumer(workers: Workers, amqp_url: str) -> None:
+    """Its own __str__ fails while its copy for `.XQ` is made."""
+    workers.start(1)
+    workers.runtime.submit(NewTask("system", "behave", {"mode": "bad error"}, max_attempts=1))
+    assert workers.all_final() == {"failed": 1}
+    connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
+    channel = connection.channel()
+    _, _, body = eventually(lambda: _dead(channel), what=workers.logs())
+    connection.close()
+    assert json.loads(body)["failureReason"] == "UnspeakableError"
+
+
 def _dead(channel: pika.adapters.blocking_connection.BlockingChannel) -> tuple[object, ...] | None:
     found = channel.basic_get("system.XQ")
     return None if found[0] is None else found

@@ -55,6 +55,15 @@ def test_a_paused_queue_starts_nothing_and_uses_no_attempt(embedded: Workers) ->
     assert embedded.all_final() == {"completed": 2}
 
 
+def test_what_is_due_starts_by_priority(embedded: Workers) -> None:
+    order = [9, 5, 1, 7, 3]
+    embedded.runtime.submit(*[NewTask("broadcast", "work", {"seconds": 0.05}, priority=one) for one in order])
+    embedded.start(1, threads=1)
+    assert embedded.all_final() == {"completed": 5}
+    # What one claim takes starts in one moment, so the order is that of the ends.
+    assert embedded.sql("select priority from tasks order by finished_at") == [(one,) for one in sorted(order)]
+
+
 def test_no_outcome_of_one_task_stops_the_finisher(embedded: Workers) -> None:
     """Results and errors that cannot be written down; what runs after them is recorded all the same."""
     embedded.start(1)
@@ -96,6 +105,7 @@ def test_an_outcome_waits_for_a_lock_however_long_it_is_held(embedded: Workers) 
         pass_time(4)  # four statement timeouts
     assert embedded.all_final() == {"completed": 1}
     assert embedded.sql("select attempt, crashes from tasks") == [(1, 0)]
+    assert embedded.sql("select kind from task_events") == []  # it was not given back and run again
 
 
 def test_a_task_that_waits_for_its_actors_limit_lets_others_of_its_queue_pass(embedded: Workers) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
@@ -102,6 +102,9 @@ def subject(runtime: Runtime, connection: Connection) -> Subject:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verbs=st.lists(st.sampled_from(sorted(VERBS)), min_size=1, max_size=12))
+@example(verbs=["claim", "cancel", "retry"])
+@example(verbs=["claim", "cancel", "later"])
+@example(verbs=["claim", "cancel", "hand_back"])
 def test_no_sequence_of_verbs_makes_a_move_that_is_not_allowed(runtime: Runtime, verbs: list[str]) -> None:
     with runtime.database.statement() as connection:
         task = subject(runtime, connection)
@@ -137,6 +140,26 @@ def test_a_running_task_is_claimed_by_nobody_else(runtime: Runtime) -> None:
         assert again.attempt == 1
 
 
+def test_an_unknown_actor_is_waited_for_anew_after_each_run_and_each_revival(runtime: Runtime) -> None:
+    """A rolling deploy may come again: an old refusal must not bury the task at the first new one."""
+    with runtime.database.statement() as connection:
+        task = subject(runtime, connection)
+
+        def refuse_for_the_first_time() -> None:
+            connection.execute(text("update task_events set at = at - interval '1 hour' where kind = 'refused'"))
+            tasks.refuse(connection, [task.id], "no such actor", 10)
+            assert task.status() == TaskStatus.PENDING
+
+        refuse_for_the_first_time()
+        task.claim()
+        tasks.later(connection, task.run(), 0, "the next slice")
+        refuse_for_the_first_time()
+        task.refuse()
+        assert task.status() == TaskStatus.FAILED
+        tasks.revive(connection, [task.id], "me")
+        refuse_for_the_first_time()
+
+
 def _pending(task: Subject) -> None:
     """It is pending already."""
 
@@ -145,7 +168,10 @@ def _pending(task: Subject) -> None:
 READY: dict[tuple[TaskStatus, TaskStatus, str], Callable[[Subject], object]] = {
     (TaskStatus.IN_PROGRESS, TaskStatus.FAILED, "reap"): Subject.use_up,
     (TaskStatus.IN_PROGRESS, TaskStatus.UNKNOWN, "reap"): Subject.send,
-    (TaskStatus.IN_PROGRESS, TaskStatus.CANCELLED, "reap"): VERBS["cancel"],
+    **{
+        (TaskStatus.IN_PROGRESS, TaskStatus.CANCELLED, verb): VERBS["cancel"]
+        for verb in ("reap", "retry", "later", "hand_back")
+    },
 }
 BEGINNING: dict[TaskStatus, list[Callable[[Subject], object]]] = {
     TaskStatus.PENDING: [_pending],

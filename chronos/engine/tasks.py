@@ -595,19 +595,23 @@ def running_of(connection: Connection, worker: uuid.UUID) -> list[Any]:
     return list(connection.execute(_ORPHANS, {"worker": worker, "queues": list(POLICIES)}))
 
 
+# A refusal counts until the task runs or is revived: with the next deploy it waits its whole time again.
+_REFUSED_SINCE = """(select min(e.at) from task_events e where e.task_id = {task}.id and e.kind = 'refused'
+    and e.at > coalesce({task}.started_at, '-infinity')
+    and e.at > coalesce((select max(r.at) from task_events r
+                         where r.task_id = {task}.id and r.kind = 'revived'), '-infinity'))"""
 _REFUSE = text(f"""
 with first as (
   insert into task_events (task_id, kind, detail)
   select t.id, 'refused', :why from tasks t where t.id = any(cast(:ids as uuid[])) and {_PENDING}
-    and not exists (select from task_events e where e.task_id = t.id and e.kind = 'refused')
+    and {_REFUSED_SINCE.format(task="t")} is null
 ), moved as (
   update tasks t set
     status = case when seen.at < clock_timestamp() - :minutes * interval '1 minute' then 'failed' else 'pending' end,
     finished_at = case when seen.at < clock_timestamp() - :minutes * interval '1 minute' then clock_timestamp() end,
     error_message = :why, error_class = 'UnknownActor', updated_at = clock_timestamp(),
     wake_at = clock_timestamp() + interval '5 seconds'
-  from tasks p left join lateral (
-    select min(e.at) as at from task_events e where e.task_id = p.id and e.kind = 'refused') seen on true
+  from tasks p cross join lateral (select {_REFUSED_SINCE.format(task="p")} as at) seen
   where p.id = any(cast(:ids as uuid[])) and t.id = p.id and {_PENDING}
   returning t.id, t.status, t.queue, t.task_name, t.params, t.attempt, t.error_message, t.error_class, t.error_traceback
 ), buried as ({_BURY})

@@ -174,9 +174,17 @@ class Context:
             # The row is locked by our own transaction: another connection would wait for it for ever.
             tasks.store_progress(self._connection, self.task, facts)
             return
-        with self._runtime.database.statement() as connection:
-            if not tasks.store_progress(connection, self.task, facts):
-                raise ClaimLost(f"task {self.task.id} is no longer this run's")
+        try:
+            with self._runtime.database.statement() as connection:
+                ours = tasks.store_progress(connection, self.task, facts)
+        except DatabaseTrouble as error:
+            if not is_passing(error):
+                raise
+            # An outage of PostgreSQL costs a run the sight of its progress, not an attempt.
+            self.log.info("progress is not shown", error=one_line(error))
+            return
+        if not ours:
+            raise ClaimLost(f"task {self.task.id} is no longer this run's")
 
     def cancelled(self) -> bool:
         """Whether somebody wants this run to stop; raise Cancelled() then, at a good place."""

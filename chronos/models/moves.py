@@ -44,6 +44,9 @@ MOVES: dict[tuple[TaskStatus, TaskStatus], dict[str, str]] = {
     },
     (_R, TaskStatus.CANCELLED): {
         "end_cancelled": "the actor saw the request and stopped, or failed after it",
+        "retry": "the actor failed, and a cancel had been asked for",
+        "later": "the actor asked for another time, and a cancel had been asked for",
+        "hand_back": "its worker stops, and a cancel had been asked for",
         "reap": "its worker is dead and a cancel had been asked for",
     },
     (_R, TaskStatus.EXPIRED): {"end_expired": "its expires_at passed before its next effect"},
