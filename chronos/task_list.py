@@ -11,11 +11,9 @@ from sqlalchemy import text
 
 from chronos.errors import BadInput
 from chronos.models import TaskStatus
+from chronos.models.task import SHORTEST_ID
 from chronos.queues import policy_of
 from chronos.runtime import Runtime
-
-#: The time of creation, to the millisecond: 0192f1c8-1a2b. Shorter ones would soon name later tasks too.
-SHORTEST = 13
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def newest(
 def shortened(id_: uuid.UUID, *neighbours: uuid.UUID | None) -> str:
     """The beginning of the id that none of its neighbours shares."""
     whole = str(id_)
-    length = SHORTEST
+    length = SHORTEST_ID
     for neighbour in neighbours:
         if neighbour is not None:
             shared = next(i for i, (a, b) in enumerate(zip(whole, str(neighbour), strict=True)) if a != b)

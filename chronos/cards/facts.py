@@ -1,0 +1,37 @@
+"""What a card tells, read from the database in one look."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, text
+
+from chronos.models import TaskStateRecord
+from chronos.runtime import Runtime
+from chronos.task_facts import Facts, facts_about
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    task: TaskStateRecord
+    doubts: list[str] = field(default_factory=list)  #: keys of the messages that may have arrived, the oldest first
+    zone: str | None = None  #: of whoever asked for the task
+    around: Facts | None = None  #: of a task that waits: why
+
+
+_TASK = text("""
+select t.*, u.time_zone,
+  array(select s.key from sends s where s.task_id = t.id and s.state = 'unknown' order by s.created_at, s.key) as doubts
+from tasks t left join users u on u.id = t.user_id where t.id = :id
+""")
+
+
+def facts_of(connection: Connection, runtime: Runtime, task_id: uuid.UUID) -> CardFacts | None:
+    """None: there is no such task (any more)."""
+    row = connection.execute(_TASK, {"id": task_id}).one_or_none()
+    if row is None:
+        return None
+    task = TaskStateRecord.model_validate(dict(row._mapping))
+    around = facts_about(connection, runtime, task) if task.status == "pending" else None
+    return CardFacts(task, row.doubts if task.status == "unknown" else [], row.time_zone, around)
