@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from chronos.errors import BadInput
+from chronos.language import language_for
 from chronos.models.period import checked_zone
 from chronos.models.user import LANGUAGES, Role
 from chronos.runtime import Runtime
@@ -37,9 +38,7 @@ class Person:
     @property
     def speaks(self) -> str:
         """What they chose, else what their Telegram speaks."""
-        if self.language is not None:
-            return self.language
-        return "ru" if (self.language_code or "").lower().startswith("ru") else "en"
+        return language_for(self.language, self.language_code)
 
     def may(self, role: Role) -> bool:
         return self.role is not None and _RANK[self.role] >= _RANK[role]

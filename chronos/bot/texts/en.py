@@ -149,6 +149,7 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "dlq.clear yes": "Yes, forget",
     "dlq.retried": "Started again: {count}",
     "dlq.cleared": "Forgotten: {count}",
+    "dlq.inside": "an internal error, details: {command}",
     "dlq.gone": "These tasks are no longer here",
     # -- access
     "grant.how": "Who should get access? That person's /start shows the number.\n"

@@ -155,6 +155,7 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "dlq.clear yes": "Да, забыть",
     "dlq.retried": "Запущено снова: {count}",
     "dlq.cleared": "Забыто: {count}",
+    "dlq.inside": "внутренняя ошибка, подробности: {command}",
     "dlq.gone": "Этих задач здесь больше нет",
     # -- доступ
     "grant.how": "Кому дать доступ? Номер показывает /start того человека.\nНапример: <code>/grant 123456789 editor</code>\n"
