@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from aiogram.dispatcher.flags import extract_flags_from_object
 
 from chronos import people
 from chronos.bot.access import ANYONE
@@ -31,7 +30,7 @@ def test_nothing_else_works_for_a_stranger(bot: Bot, words: str) -> None:
 
 def test_every_handler_declares_who_may_use_it() -> None:
     handlers = [
-        (handler.callback.__qualname__, extract_flags_from_object(handler).get("role"))
+        (handler.callback.__qualname__, handler.flags.get("role"))
         for router in all_of_them()
         for observer in router.observers.values()
         for handler in observer.handlers
