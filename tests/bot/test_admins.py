@@ -6,6 +6,7 @@ import uuid
 
 from chronos.models.new_task import NewTask
 from tests.bot.conftest import Bot, Who, buttons_of
+from tests.processes import eventually
 
 
 def dead_letters(bot: Bot, reasons: list[str], error_class: str = "PermanentError") -> None:
@@ -60,4 +61,4 @@ def test_a_cause_that_is_gone_is_said_and_the_list_shown(bot: Bot, admin: Who) -
     admin.says("/dlq")
     bot.sql("delete from dead_letters")
     assert admin.is_answered("Показать 1") == "Этих задач здесь больше нет"
-    assert "Неудачных задач нет" in admin.last()["text"]
+    eventually(lambda: "Неудачных задач нет" in admin.last()["text"], 10)

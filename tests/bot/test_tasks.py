@@ -41,7 +41,6 @@ def test_a_repeated_tap_is_the_same_task(bot: Bot, user: Who) -> None:
         }  # fmt: skip
         number = 10**9 + int(query["id"]) % 10**8
         bot.app.inbox.store([{"update_id": number, "callback_query": query}])  # type: ignore[union-attr]
-        bot.app.handling.wake  # noqa: B018  # type: ignore[union-attr]
     done = "select count(*) from updates where chat = :id and handled_at is null"
     eventually(lambda: bot.sql(done, id=user.id) == [(0,)], 20)
     assert bot.sql("select count(*), min(params ->> 'period') from tasks where user_id = :id", id=user.id) == [
@@ -52,7 +51,8 @@ def test_a_repeated_tap_is_the_same_task(bot: Bot, user: Who) -> None:
 def test_a_period_can_be_written(bot: Bot, user: Who) -> None:
     said = user.says("/report 2026-11-01..2026-11-05")
     assert "Задача принята" in said["text"] and "Отмена" in buttons_of(said)
-    assert bot.sql("select count(*) from cards where chat = :id and message_id is not null", id=user.id) == [(1,)]
+    card = "select message_id from cards where chat = :id"
+    eventually(lambda: bot.sql(card, id=user.id) == [(said["message_id"],)], 10)
     assert "не похоже на период" in user.says("/report <b>завтра")["text"]
 
 
