@@ -1,4 +1,4 @@
-"""What a limit of its own actor refuses: who waits here, who comes back later, who is asked for. Pure memory."""
+"""What a limit refuses: who waits here, who comes back later, who is asked for, and for how long. Pure memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronos.middleware.aside import LONGEST_RETURN, MOST, Aside, Entry
+from chronos.middleware.sharing import Sharing
 
 NOW = 1000.0
 
@@ -99,3 +100,17 @@ def test_everybody_is_kept_or_returned_and_returns_in_time(
     assert {id_ for _, id_ in everybody if id_ in waiting} == {id_ for _, id_ in everybody} - gone
     assert set(waiting.clear()) == {id_ for _, id_ in everybody} - gone
     assert len(waiting) == 0
+
+
+def test_a_place_is_let_go_now_and_then_for_longer_when_runs_are_long() -> None:
+    quick, slow = Sharing(), Sharing()
+    let_go: dict[Sharing, list[float]] = {quick: [], slow: []}
+    for step in range(1000):
+        now = NOW + step / 10
+        for sharing, run_seconds in ((quick, 0.05), (slow, 1.0)):
+            before = sharing.asks_again_at
+            sharing.refused(now, run_seconds)
+            if sharing.asks_again_at != before:
+                let_go[sharing].append(sharing.asks_again_at - now)
+    assert 90 <= len(let_go[quick]) <= 99 and 4 <= len(let_go[slow]) <= 5
+    assert max(let_go[quick]) < 0.02 and min(let_go[slow]) > 0.29

@@ -112,16 +112,6 @@ def test_a_concurrency_limit_holds_over_processes(workers: Workers, queue: str) 
 
 
 @pytest.mark.rabbitmq
-def test_a_place_goes_round_between_processes(workers: Workers) -> None:
-    """Who ends a run asks first for the place that it leaves: left alone, one process would keep it for ever."""
-    workers.start(2, threads=4)
-    workers.runtime.submit(*[NewTask("delivery", "single_work", {"seconds": 0.05}) for _ in range(400)])
-    served = "select worker from tasks where status = 'completed' group by 1"
-    eventually(lambda: len(workers.sql(served)) == 2, what="both processes had the place")
-    assert workers.statuses()["pending"] > 0
-
-
-@pytest.mark.rabbitmq
 def test_a_result_that_cannot_be_stored_stops_no_queue_that_waits_for_a_limit(workers: Workers) -> None:
     workers.start(1)
     half = workers.runtime.submit(*[NewTask("delivery", "half_a_letter") for _ in range(3)])
