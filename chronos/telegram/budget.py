@@ -40,6 +40,8 @@ RATES = {
 SLOT_GOOD = 0.1
 #: Seconds; what was asked longer ago is asked again before a call leaves: another process may have met a 429.
 FRESH = 0.005
+#: Seconds; a call that was kept from leaving for longer since then does not leave.
+LONGEST_CHECK = 0.02
 #: Seconds that a hold lasts longer than Telegram asked for.
 HOLD_MARGIN = 0.1
 #: Asks of one statement; after a group of so many the next one may gather for a moment.
@@ -51,6 +53,8 @@ AWAY_SECONDS = 1.0
 
 _TAKE = text("select take_slots(:bot, :paid, cast(:rates as jsonb), cast(:asks as jsonb))")
 _HOLD = text("select hold_budget(:bot, :chat, :seconds, :step)")
+# All other processes must see a hold at once, the disk may take its time: a commit that waits for all before it.
+_UNTIL_ON_DISK = text("select pg_logical_emit_message(true, 'chronos', '')")
 
 
 @dataclass
@@ -128,6 +132,8 @@ class Budget:
         place = (URGENCIES.index(urgency), next(self._numbers))
         moved: int | None = None
         while True:
+            if clock() > ends + SLOT_GOOD:
+                raise later("budget", random.random())
             holds = self._holds
             answer = await self._ask(Ask(chat, counts, urgency, size, unpaid, place))
             checked = clock()
@@ -180,6 +186,11 @@ class Budget:
             self._held_here.pop(None, None)
         log.warning("Telegram asks to wait", bot=self._bot, chat=chat, seconds=seconds, whole_bot=bool(bot))
 
+    def can_leave(self, passage: Passage) -> bool:
+        """The last look, right before the socket: this process may have been kept from running since."""
+        age = asyncio.get_running_loop().time() - passage.checked
+        return passage.holds == self._holds and age <= LONGEST_CHECK
+
     def _write_hold(self, chat: int | str | None, seconds: float) -> float:
         def write() -> float:
             with self._database.statement() as connection:
@@ -189,7 +200,9 @@ class Budget:
                     "seconds": seconds,
                     "step": ALONE_CHAT_STEP,
                 }
-                return float(connection.execute(_HOLD, facts).scalar_one())
+                seconds_of_bot = float(connection.execute(_HOLD, facts).scalar_one())
+                connection.execute(_UNTIL_ON_DISK)
+                return seconds_of_bot
 
         return self._database.persist(write, deadline=seconds)
 

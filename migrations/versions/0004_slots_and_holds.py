@@ -135,7 +135,8 @@ $$
 """
 
 # Its chat waits; so does the whole bot, unless the chat is a group or was over its own rate, or when a second chat is
-# told to wait in that time. Returns how long the whole bot waits; 0: only the chat.
+# told to wait in that time. Returns how long the whole bot waits; 0: only the chat. Everybody sees it as soon as it
+# returns; who called it then waits until it is on disk (budget.py).
 HOLD_BUDGET = """
 create function hold_budget(the_bot bigint, the_chat text, seconds float, own_step float) returns float
 language plpgsql as $$
@@ -148,6 +149,7 @@ declare
   over_its_rate boolean;
   second_chat boolean;
 begin
+  perform set_config('synchronous_commit', 'off', true);
   own := lock_budget(bot_key);
   moment := clock_timestamp();
   if the_chat is not null then
