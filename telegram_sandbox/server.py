@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -46,14 +48,15 @@ class Server:
         self.log = RequestLog(folder)
         self.log.recover(world.number, world.last_changes, time.time())
         last = max((s["seq"] for kept in world.messages.values() for s in kept.values()), default=0)
-        events = Events(last)
+        # Far above what any page has seen: a page that was open before knows by it that it must look again.
+        events = Events(last + 1_000_000)
         messages, files = Messages(world, events), Files(folder, world)
         self.api = BotApi(world, messages, files, events, self.log)
         people = People(world, messages, files, events, self.api.heard)
         self.control = Control(self.api, people, Views(self.api))
         self.hosts = LOCAL | ({host.lower()} if host not in ("0.0.0.0", "::") else frozenset())  # noqa: S104
 
-    async def serve(self, ready: Any) -> None:
+    async def serve(self, ready: Callable[[int], None]) -> None:
         """Until SIGTERM or SIGINT; ready(port) is called when connections are accepted."""
         loop = asyncio.get_running_loop()
         stopped = asyncio.Event()
@@ -67,9 +70,8 @@ class Server:
             try:
                 await site.start()
             except OSError as error:
-                raise SandboxError(
-                    f"cannot listen on {self.host}:{self.port} ({error.strerror}): choose another --port"
-                ) from None
+                why = "it is used by another program" if error.errno == errno.EADDRINUSE else error.strerror
+                raise SandboxError(f"cannot listen on {self.host}:{self.port}: {why}; choose another --port") from None
             port = int(runner.addresses[0][1])
             running.tell(self.folder, f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{port}")  # noqa: S104
             ready(port)
