@@ -116,6 +116,7 @@ class _Call:
         self.under_intent = self.prepared is not None
         self.ends = asyncio.get_running_loop().time() + self.urgency.patience
         self.moved = False
+        self.looks = 0
 
     @property
     def chat(self) -> int | str | None:
@@ -156,10 +157,10 @@ class _Call:
             return None
         budget = self.sender.budget
         passage, self.prepared = self.prepared, None
-        if passage is None or not await budget.is_good(passage, self.urgency):
+        while passage is None or not await budget.is_good(passage, self.urgency):
+            self.looks += 1
             passage = await self.sender.admit(self.method, self.ends)
-            while not await budget.is_good(passage, self.urgency):
-                passage = await self.sender.admit(self.method, self.ends)
+            passage.looks = self.looks
         if passage.moved is not None and passage.moved != self.chat:
             self._readdress(passage.moved)
         return passage

@@ -157,9 +157,9 @@ begin
       on conflict (key) do update set held_until = greatest(b.held_until, excluded.held_until);
     is_group := the_chat ~ '^-[0-9]{1,18}$' and coalesce((select c.kind in ('group', 'supergroup') from chats c
                 where c.bot_id = the_bot and c.id = the_chat::bigint), true);
-    -- More than one slot in the last moments.
+    -- Its burst was used up; a slot or two may have been taken in vain.
     over_its_rate := exists (
-      select from budgets b where b.key = chat_key and b.tat > moment + own_step * interval '1 second');
+      select from budgets b where b.key = chat_key and b.tat > moment + 2 * own_step * interval '1 second');
     second_chat := exists (
       select from budgets b where b.key > 'chat:' || the_bot || ':' and b.key < 'chat:' || the_bot || ';'
         and b.key <> chat_key and b.held_until > moment);
