@@ -89,8 +89,8 @@ def test_open_dead_letters_are_counted_whatever_their_age(runtime: Runtime, end:
             text(
                 "insert into dead_letters (id, task_id, original_queue, original_job_id, original_job_data,"
                 " failed_at, failure_reason, attempts_made, fingerprint, retried_at)"
-                " select gen_random_uuid(), i, 'post', 'x', '{}', now() - interval '90 days', 'x', 1, 'f', r from (values (cast(:id as uuid), null::timestamptz),"
-                " (null, null), (null, now())) v(i, r)"
+                " select gen_random_uuid(), i, 'post', 'x', '{}', now() - interval '90 days', 'x', 1, 'f', r"
+                " from (values (cast(:id as uuid), null::timestamptz), (null, null), (null, now())) v(i, r)"
             ),
             {"id": id_},
         )
