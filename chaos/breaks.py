@@ -83,8 +83,32 @@ def hoard() -> None:
     _replace(Held, "ahead", lambda self, queue: 256)
 
 
+def hold() -> None:
+    """A 429 is forgotten: everything else is sent on."""
+    from chronos.telegram.budget import Budget
+
+    async def forget(self: Any, chat: Any, seconds: float) -> None:
+        pass
+
+    _replace(Budget, "hold", forget)
+
+
+def doubt() -> None:
+    """A lost answer counts as "not sent", and the message is sent again."""
+    from chronos.telegram import outcomes
+
+    rule_for = outcomes.rule_for
+
+    def trusting(answer: outcomes.Answer) -> outcomes.Rule:
+        rule = rule_for(answer)
+        unsure = rule.move is outcomes.Move.UNSURE
+        return outcomes.Rule(0, 999, "", outcomes.Move.UNSENT, "unreachable") if unsure else rule
+
+    _replace(outcomes, "rule_for", trusting)
+
+
 BREAKS: dict[str, Callable[[], None]] = {
-    break_.__name__: break_ for break_ in (reaper, token, lease, intent, limit, hoard)
+    break_.__name__: break_ for break_ in (reaper, token, lease, intent, limit, hoard, hold, doubt)
 }
 
 

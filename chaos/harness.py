@@ -73,7 +73,13 @@ class Chaos:
 
     @contextmanager
     def stage(
-        self, verdict: Verdict, *, threads: int, queue: str = "broadcast", concurrency: int = 0
+        self,
+        verdict: Verdict,
+        *,
+        threads: int,
+        queue: str = "broadcast",
+        concurrency: int = 0,
+        environment: dict[str, str] | None = None,
     ) -> Iterator[Stage]:
         name = f"chaos_{uuid.uuid4().hex}"
         with psycopg.connect(self.postgres.url, autocommit=True) as connection:
@@ -90,6 +96,7 @@ class Chaos:
             threads=threads,
             queue=queue,
             concurrency=concurrency,
+            environment=environment or {},
         )
         try:
             schema.upgrade(stage.runtime.database)
@@ -149,6 +156,7 @@ class Stage:
         threads: int,
         queue: str,
         concurrency: int,
+        environment: dict[str, str],
     ) -> None:
         self.chaos, self.verdict, self.folder = chaos, verdict, folder
         self.threads, self.queue = threads, queue
@@ -169,6 +177,7 @@ class Stage:
             "CHAOS_QUEUE": queue,
             "CHAOS_CONCURRENCY": str(concurrency),
             "PYTHONPATH": str(ROOT),
+            **environment,
         }
 
     # -- the front door

@@ -19,6 +19,7 @@ from chronos.db import DatabaseTrouble, is_passing
 from chronos.engine import sends, tasks
 from chronos.engine.tasks import Claimed
 from chronos.errors import Ambiguous, BadInput, Cancelled, ClaimLost, Later, NotSent, PermanentError, one_line
+from chronos.redaction import without_secrets
 from chronos.runtime import Runtime
 from chronos.telegram import Urgency
 
@@ -168,7 +169,7 @@ class Context:
         if now - self._progressed < PROGRESS_SECONDS and done != total:
             return
         self._progressed = now
-        facts = json.dumps({"done": done, "total": total, "note": note}).replace("\\u0000", "")
+        facts = json.dumps({"done": done, "total": total, "note": without_secrets(note)}).replace("\\u0000", "")
         if self._connection is not None:
             # The row is locked by our own transaction: another connection would wait for it for ever.
             tasks.store_progress(self._connection, self.task, facts)

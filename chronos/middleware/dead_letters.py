@@ -10,6 +10,7 @@ from typing import Any
 
 from dramatiq.middleware import Middleware
 
+from chronos.errors import one_line
 from chronos.logs import redacted
 from chronos.middleware.claim import ClaimedMessage
 
@@ -29,7 +30,7 @@ def dead_letter(message: ClaimedMessage) -> dict[str, Any]:
         "originalQueue": run.queue,
         "originalJobId": str(run.id),
         "originalJobData": redacted(run.params),
-        "failureReason": str(message._exception),
+        "failureReason": one_line(message._exception or ""),
         "attemptsMade": run.attempt,
         "failedAt": datetime.now(UTC).isoformat(),
     }

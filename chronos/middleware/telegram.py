@@ -11,4 +11,5 @@ from chronos import telegram
 
 class CloseBot(Middleware):
     def after_worker_shutdown(self, broker: Any, worker: Any) -> None:
-        telegram.run(telegram.close())
+        if telegram.is_made():
+            telegram.run(telegram.close())

@@ -3,7 +3,7 @@
 Importing this package does not import aiogram.
 """
 
-from chronos.telegram.bots import bot, call, close, run, this_bot
+from chronos.telegram.bots import bot, call, close, is_made, run, this_bot
 from chronos.telegram.sends import Sent, send
 from chronos.telegram.urgency import BROADCAST, DELIVERY, NOTICE, OF_QUEUE, POST, REMINDER, REPLY, Urgency, sending_as
 
@@ -20,6 +20,7 @@ __all__ = [
     "bot",
     "call",
     "close",
+    "is_made",
     "run",
     "send",
     "sending_as",

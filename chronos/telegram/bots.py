@@ -75,6 +75,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return thread.run_coroutine(coroutine)
 
 
+def is_made() -> bool:
+    return _made is not None
+
+
 async def close() -> None:
     """Close the connections to Telegram, on the loop that used them."""
     global _made

@@ -39,7 +39,7 @@ RATES = {
 #: Seconds for which a slot is good; a tenth of the second in which Telegram counts.
 SLOT_GOOD = 0.1
 #: Seconds; what was asked longer ago is asked again before a call leaves: another process may have met a 429.
-FRESH = 0.01
+FRESH = 0.005
 #: Seconds that a hold lasts longer than Telegram asked for.
 HOLD_MARGIN = 0.1
 #: Asks of one statement; after a group of so many the next one may gather for a moment.
@@ -120,7 +120,10 @@ class Budget:
         size: int = 1,
         unpaid: bool = False,
     ) -> Passage:
-        """Wait for a slot until `ends` (of the loop's clock), at most; Later says when to come again."""
+        """Wait for a slot until `ends` (of the loop's clock), at most; Later says when to come again.
+
+        Before the call leaves `is_good` must say so: what the slot was given for may have changed.
+        """
         clock = asyncio.get_running_loop().time
         place = (URGENCIES.index(urgency), next(self._numbers))
         moved: int | None = None
@@ -139,8 +142,7 @@ class Budget:
             passage = Passage(chat, checked + answer["wait"], answer.get("slot", 0.0), checked, holds, moved)
             if answer["wait"] > 0:
                 await asyncio.sleep(answer["wait"])
-            if await self.is_good(passage, urgency):
-                return passage
+            return passage
 
     async def _wait_or_refuse(self, answer: dict[str, Any], ends: float) -> None:
         seconds = float(answer.get("held", answer.get("again", 0.0)))

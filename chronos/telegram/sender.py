@@ -148,6 +148,8 @@ class _Call:
         passage, self.prepared = self.prepared, None
         if passage is None or not await budget.is_good(passage, self.urgency):
             passage = await self.sender.admit(self.method, self.ends)
+            while not await budget.is_good(passage, self.urgency):
+                passage = await self.sender.admit(self.method, self.ends)
         if passage.moved is not None and passage.moved != self.chat:
             self._readdress(passage.moved)
 
@@ -227,6 +229,9 @@ def read(error: Exception) -> Answer | None:
         said = re.search(r"retry after (\d+)", description or "", re.IGNORECASE)
         after = header if header and header.isdigit() else said[1] if said else None
         return Answer(429, description or "", None if after is None else float(after))
+    if 400 <= status < 500 and status != 413 and not isinstance(error, TelegramAPIError):
+        # Refused, and the reason got lost on its way: asked again, Telegram says it again.
+        return Answer(None, description, reached=False)
     return Answer(status, description or "")
 
 

@@ -8,7 +8,7 @@ from aiogram.methods import EditMessageText, SendMessage
 
 from chronos import telegram
 from chronos.actor import actor
-from chronos.errors import Ambiguous
+from chronos.errors import Ambiguous, PermanentError
 from chronos.middleware.context import Context
 from chronos.models.params import Params
 
@@ -41,3 +41,17 @@ def shout(params: Shout, ctx: Context) -> dict[str, Any]:
 async def whisper(params: Shout, ctx: Context) -> dict[str, Any]:
     sent = [await telegram.send(ctx, text, SendMessage(chat_id=params.chat, text=text)) for text in params.texts]
     return {"ids": [one.message_id for one in sent]}
+
+
+@actor(queue="post", params=Shout)
+async def download(params: Shout, ctx: Context) -> None:
+    await telegram.bot().download_file("documents/none.pdf")
+
+
+@actor(queue="post", params=Shout)
+def leak(params: Shout, ctx: Context) -> None:
+    """What a careless actor might do: the token in its log, in its progress, in its result's error."""
+    token = telegram.bot().token
+    ctx.log.warning("calling", url=f"https://api.telegram.org/bot{token}/getMe")
+    ctx.progress(1, 1, note=f"as {token}")
+    raise PermanentError(f"https://api.telegram.org/bot{token}/getMe does not answer")

@@ -123,6 +123,16 @@ def test_a_refused_connection_means_surely_unsent(connect: Callable[..., Line]) 
     assert issubclass(ClientConnectorDNSError, ClientConnectorError), "an unknown host is told like this too"
 
 
+def test_a_refusal_whose_reason_got_lost_is_asked_for_again(connect: Callable[..., Line], canned: Canned) -> None:
+    for body in ("<html>403</html>", refusal(403, "Forbidden: bot was blocked by the user")[:40]):
+        canned.says(403, body)
+        error = connect(canned.url).one(SEND)
+        assert type(error) is Later
+        assert error.reason == "unreachable"
+    canned.says(413, "<html>413</html>")
+    assert type(connect(canned.url).one(SEND)) is PermanentError
+
+
 def test_a_redirect_is_not_followed(connect: Callable[..., Line], canned: Canned) -> None:
     canned.says(302, "", "Location: http://127.0.0.1:1/")
     error = connect(canned.url).one(SEND)

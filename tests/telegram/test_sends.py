@@ -143,10 +143,10 @@ def test_a_worker_that_is_killed_while_telegram_answers_leaves_the_message_in_do
 
 
 def test_a_worker_that_is_killed_while_it_waits_for_its_turn_leaves_nothing_in_doubt(sending: Sending) -> None:
+    sending.workers.start(1)
     hold = "insert into budgets (key, held_until) values (:key, clock_timestamp() + interval '4 seconds')"
     with sending.workers.runtime.database.statement() as connection:
         connection.execute(text(hold), {"key": f"bot:{sending.bot}"})
-    sending.workers.start(1)
     sending.submit("one")
     eventually(lambda: sending.workers.sql("select 1 from tasks where status = 'in_progress'"))
     os.killpg(sending.workers.processes[0].pid, signal.SIGKILL)
