@@ -144,7 +144,7 @@ def test_every_sentence_of_the_sender_has_its_russian() -> None:
 @given(st.text(max_size=400), st.integers(0, 10**12), st.sampled_from(["ru", "en"]))
 def test_a_text_is_short_enough_for_a_caption_whatever_went_wrong(words: str, number: int, language: str) -> None:
     activity = figures(
-        causes=[Cause(queue="a queue of somebody", task_name="x", error_class=None, words=words, number=number)],
+        causes=[Cause(queue="a queue of somebody", task_name="x", error_class=None, words=words * 40, number=number)],
         counts=Counts(completed=number, failed=number), sends=Sends(sent=number, unknown=number), sample=True,
     )  # fmt: skip
     assert len(text_of(activity, language).encode("utf-16-le")) // 2 <= 1024
