@@ -9,6 +9,7 @@ import signal
 import uuid
 from typing import Any
 
+import psycopg
 import pytest
 
 from chronos.actor import checked_params
@@ -153,8 +154,9 @@ def test_a_second_run_sends_the_figures_of_the_first(reports: Reports) -> None:
 def test_a_cancelled_report_stops_between_its_steps(reports: Reports) -> None:
     """It waits for its turn to be cancelled: the statement that gathers is held by a lock."""
     reports.workers.start(1)
-    with reports.workers.runtime.database.transaction() as connection:
-        connection.exec_driver_sql("lock table pruned_activity in access exclusive mode")
+    # A connection of our own: those of the engine may not idle in a transaction for longer than a lease.
+    with psycopg.connect(reports.workers.environment["CHRONOS_DATABASE_URL"]) as connection:
+        connection.execute("lock table pruned_activity in access exclusive mode")
         id_ = reports.submit()
         eventually(lambda: reports.workers.statuses().get("in_progress") == 1, 30, "it runs")
         with reports.workers.runtime.database.statement() as another:
