@@ -139,7 +139,7 @@ class BotApi:
         entry["fault"] = fault.kind
         if fault.kind == "slow" and not fault.stored:
             await asyncio.sleep(fault.seconds)
-        status, body = 200, {}
+        status, body = 200, dict[str, Any]()
         if fault.stored or fault.kind == "slow":
             status, body = self._carry_out(bot, wanted, parameters, entry)
         else:
@@ -263,6 +263,6 @@ def _reset(request: web.BaseRequest) -> web.Response:
 
 async def _silence(request: web.BaseRequest) -> web.Response:
     """Until the client has enough."""
-    while request.transport is not None and not request.transport.is_closing():
+    while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110 -- aiohttp tells nobody
         await asyncio.sleep(0.2)
     return web.Response()

@@ -94,7 +94,7 @@ RIGHTS = (
     "can_manage_chat can_delete_messages can_manage_video_chats can_restrict_members can_promote_members"
     " can_change_info can_invite_users can_post_stories can_edit_stories can_delete_stories"
     " can_send_welcome_messages"
-).split()
+)
 CHANNEL_RIGHTS = ("can_post_messages", "can_edit_messages")
 GROUP_RIGHTS = ("can_pin_messages", "can_manage_topics")
 
@@ -107,7 +107,7 @@ def membership(person: Json, status: str, kind: str, rights: Json | None = None)
     elif status == "administrator":
         given = rights or {}
         view.update({"can_be_edited": False, "is_anonymous": False})
-        for right in (*RIGHTS, *(CHANNEL_RIGHTS if kind == "channel" else GROUP_RIGHTS)):
+        for right in (*RIGHTS.split(), *(CHANNEL_RIGHTS if kind == "channel" else GROUP_RIGHTS)):
             view[right] = bool(given.get(right, right != "can_promote_members"))
     elif status == "kicked":
         view["until_date"] = 0

@@ -133,13 +133,13 @@ class Sandbox:
     # -- the judge
 
     def log(self, limit: int = 100_000, **wanted: Any) -> list[Json]:
-        """Requests, oldest first; wanted: method="sendMessage", bot=1, chat=-100, stored=True, fault="500", after=n..."""
+        """Oldest first; wanted: method="sendMessage", bot=1, chat=-100, stored=True, fault="500", after=n..."""
         return list(self.get("log", limit=limit, **wanted))
 
     # -- how it behaves
 
     def fault(self, *kinds: str, **order: Any) -> Json:
-        """fault("500", next=3) or fault("429", "cut", percent=15, method="send*", seed=1): see faults.py for the rest."""
+        """fault("500", next=3) or fault("429", "cut", percent=15, method="send*", seed=1): see faults.py."""
         return dict(self.post("faults", kinds=list(kinds), **order))
 
     def faults(self) -> list[Json]:

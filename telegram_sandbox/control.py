@@ -1,8 +1,9 @@
-"""The control API, /sandbox/NAME: what people do, for pages and programs; faults and limits; the log. JSON both ways."""
+"""The control API, /sandbox/NAME: what people do, faults and limits, the log. JSON both ways."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -113,7 +114,7 @@ class Control:
 
     def _did(self, wish: Json, deed: str, facts: Json, text: str | None = None) -> None:
         """People's deeds are in the log too, between the requests that answer them."""
-        entry = {**stamp(_now()), "user": facts.pop("user"), "did": deed, **facts}
+        entry = {**stamp(time.time()), "user": facts.pop("user"), "did": deed, **facts}
         self.api.log.write({**entry, **request_log.digest(text)})
 
     def say(self, wish: Json) -> Json:
@@ -237,12 +238,6 @@ class Control:
             raise SandboxError("latency is a number of seconds from 0 to 60, for example 0.08")
         self.api.latency = float(seconds)
         return {"seconds": self.api.latency}
-
-
-def _now() -> float:
-    import time
-
-    return time.time()
 
 
 def _text(wish: Json, name: str) -> str:

@@ -43,12 +43,12 @@ class Events:
             found.append(event)
         return found[::-1]
 
-    async def change(self, timeout: float) -> None:
+    async def change(self, seconds: float) -> None:
         """Until something is published, or the time is over."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         try:
-            await asyncio.wait_for(future, timeout)
+            await asyncio.wait_for(future, seconds)
         except TimeoutError:
             pass
         finally:

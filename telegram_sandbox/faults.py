@@ -20,6 +20,8 @@ KINDS = {
     "slow": False,  # carried out after the delay; stored=true: carried out at once, answered after the delay
     "hang": False,  # never answered
 }
+WISHES = "kind kinds next percent method methods chat chats bot bots seconds retry_after scope stored seed"
+
 #: Stored by their nature, or never.
 FIXED = {"429", "reset_before", "reset_after"}
 
@@ -86,9 +88,7 @@ class Faults:
         return None
 
     def order(self, wish: dict[str, Any]) -> Order:
-        known = (
-            "kind kinds next percent method methods chat chats bot bots seconds retry_after scope stored seed".split()
-        )
+        known = WISHES.split()
         if unknown := sorted(set(wish) - set(known)):
             raise SandboxError(f"a fault has no {unknown[0]!r}; it has {', '.join(known)}")
         kinds = [str(kind) for kind in _list(wish, "kind", "kinds")]

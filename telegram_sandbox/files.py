@@ -55,7 +55,7 @@ class Files:
         target.parent.mkdir(mode=0o700, exist_ok=True)
         with open(target, "wb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
             file.write(upload.data)
-        facts = {
+        facts: Json = {
             "id": ("AgACAgIAAxk" if kind == "photo" else "BQACAgIAAxk") + secrets.token_urlsafe(36),
             "unique": "AQAD" + secrets.token_urlsafe(9),
             "kind": kind,

@@ -33,7 +33,7 @@ class Journal:
         except BlockingIOError:
             owner = os.read(self._lock, 20).decode("ascii", "replace").strip() or "?"
             raise SandboxError(
-                f"another Telegram sandbox (process {owner}) runs in {folder}: stop it first, or choose another --folder"
+                f"another Telegram sandbox (process {owner}) runs in {folder}: stop it, or choose another --folder"
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode("ascii"), 0)

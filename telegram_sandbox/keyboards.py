@@ -13,7 +13,7 @@ MOST_BUTTONS = 100
 ACTIONS = (
     "url callback_data web_app login_url switch_inline_query switch_inline_query_current_chat"
     " switch_inline_query_chosen_chat copy_text callback_game pay"
-).split()
+)
 
 
 def markup_of(parameters: Parameters) -> tuple[Json | None, Json | None]:
@@ -58,7 +58,7 @@ def _inline_button(button: Any) -> Json:
     text = button.get("text")
     if not isinstance(text, str) or not text.strip():
         raise bad_request('can\'t parse inline keyboard button: Field "text" must be of type String')
-    action = next((name for name in ACTIONS if button.get(name) is not None), None)
+    action = next((name for name in ACTIONS.split() if button.get(name) is not None), None)
     if action is None:
         raise bad_request("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
     value = button[action]
@@ -71,14 +71,12 @@ def _inline_button(button: Any) -> Json:
 
 
 def _is_link(value: Any) -> bool:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or " " in value:
         return False
-    address = value.partition("://")
-    return (
-        address[0] in ("http", "https", "tg")
-        and "." in address[2] + ("." if address[0] == "tg" else "")
-        or (not address[1] and "." in value and " " not in value)
-    )
+    scheme, there, rest = value.partition("://")
+    if there:
+        return scheme == "tg" or (scheme in ("http", "https") and ("." in rest or rest.startswith("localhost")))
+    return "." in value
 
 
 def _button(button: Any) -> Json:

@@ -135,11 +135,7 @@ class People:
         """The newest button with this text or data: {"query": ...}, {"url": ...} or {"message": ...} (a keyboard's)."""
         messages = self.world.messages.get(chat.place, {})
         seen: list[str] = []
-        exact: tuple[str, ...] = (wanted,)
-        for fits in (
-            lambda text, data: text in exact or data in exact,
-            lambda text, data: wanted.lower() in text.lower(),
-        ):
+        for fits in (_equals, _contains):
             for number in sorted(messages, reverse=True):
                 if id_ is not None and number != id_:
                     continue
@@ -147,12 +143,12 @@ class People:
                 for row in stored["message"].get("reply_markup", {}).get("inline_keyboard", []):
                     for button in row:
                         seen.append(button["text"])
-                        if fits(button["text"], button.get("callback_data")):
+                        if fits(wanted, button["text"], button.get("callback_data")):
                             return self._pressed(user, chat, number, stored, button)
                 for row in stored.get("keyboard", {}).get("keyboard", []) if id_ is None else []:
                     for button in row:
                         seen.append(button["text"])
-                        if fits(button["text"], None):
+                        if fits(wanted, button["text"], None):
                             return {"message": self.say(user, chat, button["text"])}
         known = ", ".join(f"[{text}]" for text in dict.fromkeys(seen[:12])) or "none"
         raise SandboxError(f"there is no button {wanted!r} in this chat; buttons: {known}")
@@ -217,3 +213,11 @@ class People:
             "new_chat_member": membership(bot_view(bot), now, chat.kind),
         }
         self.world.enqueue(bot["id"], "my_chat_member", change)
+
+
+def _equals(wanted: str, text: str, data: str | None) -> bool:
+    return wanted in (text, data)
+
+
+def _contains(wanted: str, text: str, data: str | None) -> bool:
+    return wanted.lower() in text.lower()

@@ -48,8 +48,9 @@ class SandboxProcess(PrivateService):
         sources = [str(Path(__file__).parent.parent), *sys.path]
         return Child(
             [
-                *(sys.executable, "-m", "telegram_sandbox"),
-                *("--port", str(self.port), "--folder", self.folder, *self._options),
+                sys.executable,
+                *("-m", "telegram_sandbox", "--port", str(self.port), "--folder", str(self.folder)),
+                *self._options,
             ],
             env={
                 "PATH": os.environ.get("PATH", os.defpath),

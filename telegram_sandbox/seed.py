@@ -18,7 +18,7 @@ PEOPLE = {
 FIRST_NAMES = (
     "Алиса Борис Вера Глеб Дарья Егор Жанна Захар Ирина Кирилл Лариса Максим Нина Олег Полина Роман Софья Тимур"
     " Фаина Харитон Цветана Шамиль Эмма Юрий Яна"
-).split()
+)
 LAST_NAMES = (("Белова", "Белов"), ("Гончарова", "Гончаров"))
 
 
@@ -38,9 +38,10 @@ def seed(world: World) -> None:
             "users",
             id_,
         )
+    names = FIRST_NAMES.split()
     for number in range(50):
-        first = FIRST_NAMES[number % len(FIRST_NAMES)]
-        hers, his = LAST_NAMES[number // len(FIRST_NAMES)]
+        first = names[number % len(names)]
+        hers, his = LAST_NAMES[number // len(names)]
         id_ = FIRST_SUBSCRIBER + number
         world.put(
             {
@@ -57,16 +58,17 @@ def seed(world: World) -> None:
         )
     members = {str(PEOPLE[key][0]): {"status": "member"} for key in ("user1", "user2")}
     admins = {str(PEOPLE["admin"][0]): {"status": "creator"}, str(PEOPLE["editor"][0]): {"status": "administrator"}}
-    for id_, type_, title, username in (
+    shared: tuple[tuple[int, str, str, str | None], ...] = (
         (CHANNEL, "channel", "Новости", "news"),
         (GROUP, "supergroup", "Команда", None),
-    ):
+    )
+    for id_, type_, title, name in shared:
         world.put(
             {
                 "id": id_,
                 "type": type_,
                 "title": title,
-                **({"username": username} if username else {}),
+                **({"username": name} if name else {}),
                 "seeded": True,
                 "members": {**admins, **members},
             },

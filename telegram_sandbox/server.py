@@ -70,8 +70,7 @@ class Server:
                 raise SandboxError(
                     f"cannot listen on {self.host}:{self.port} ({error.strerror}): choose another --port"
                 ) from None
-            sockets = site._server.sockets if site._server else ()  # type: ignore[attr-defined]
-            port = int(sockets[0].getsockname()[1])
+            port = int(runner.addresses[0][1])
             running.tell(self.folder, f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{port}")  # noqa: S104
             ready(port)
             await stopped.wait()
@@ -174,12 +173,12 @@ class Server:
         facts = self.api.world.files.get(id_)
         if facts is None:
             return as_json({"error": "there is no such file"}, 404)
-        inline = facts["type"] in SHOWN
+        inline, name = facts["type"] in SHOWN, quote(facts["name"], safe="")
         headers = {
             **HEADERS,
             "Content-Security-Policy": "default-src 'none'; sandbox",
             "Content-Type": facts["type"] if inline else "application/octet-stream",
-            "Content-Disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{quote(facts['name'], safe='')}",
+            "Content-Disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{name}",
             "Cache-Control": "private, max-age=86400, immutable",
         }
         return web.Response(body=self.api.files.path_of(facts).read_bytes(), headers=headers)

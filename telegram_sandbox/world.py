@@ -1,4 +1,4 @@
-"""Everything there is: bots, users, chats, messages, updates, files. Every change of it goes through put() and commit()."""
+"""Everything there is: bots, users, chats, messages, updates, files. Every change goes through put() and commit()."""
 
 from __future__ import annotations
 

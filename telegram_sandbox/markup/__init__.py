@@ -19,9 +19,9 @@ PARSERS: dict[str, Callable[[str], tuple[str, list[Json]]]] = {
 __all__ = ["formatted", "found_in", "utf16_length"]
 
 #: What a bot may pass in `entities`; the rest Telegram finds by itself.
-GIVEN = frozenset(
+GIVEN = (
     "bold italic underline strikethrough spoiler blockquote expandable_blockquote code pre"
-    " text_link text_mention custom_emoji".split()
+    " text_link text_mention custom_emoji"
 )
 
 
@@ -55,7 +55,7 @@ def _checked(item: object, length: int) -> Json | None:
     offset, size = item.get("offset"), item.get("length")
     if not isinstance(offset, int) or not isinstance(size, int):
         raise bad_request("can't parse MessageEntity: Can't find field \"offset\"")
-    if item["type"] not in GIVEN or size <= 0 or offset < 0 or offset >= length:
+    if item["type"] not in GIVEN.split() or size <= 0 or offset < 0 or offset >= length:
         return None
     kept = {key: item[key] for key in ("url", "user", "language", "custom_emoji_id") if key in item}
     return {"type": item["type"], "offset": offset, "length": min(size, length - offset), **kept}

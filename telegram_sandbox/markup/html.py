@@ -151,13 +151,14 @@ class _Parser:
         length = self.offset - tag.offset
         if length == 0:
             return
-        entity: Json | None = {"type": TAGS[tag.tag], "offset": tag.offset, "length": length}
-        assert entity is not None
+        entity: Json = {"type": TAGS[tag.tag], "offset": tag.offset, "length": length}
         last = self.entities[-1] if self.entities else None
         same = last is not None and last["offset"] == tag.offset and last["length"] == length
         if tag.tag == "a":
-            entity = link(tag.offset, length, tag.argument or "".join(self.parts[tag.text_at :]))
-        elif tag.tag == "tg-emoji":
+            made = link(tag.offset, length, tag.argument or "".join(self.parts[tag.text_at :]))
+            self.entities += [made] if made else []
+            return
+        if tag.tag == "tg-emoji":
             if not tag.argument.isdigit() or int(tag.argument) == 0:
                 raise ParseError("Invalid custom emoji identifier specified")
             entity["custom_emoji_id"] = tag.argument
@@ -169,8 +170,7 @@ class _Parser:
             entity.update({"language": last["language"]} if "language" in last else {})
         elif tag.tag == "code" and tag.argument and self.open and self.open[-1].tag == "pre":
             entity["language"] = tag.argument
-        if entity is not None:
-            self.entities.append(entity)
+        self.entities.append(entity)
 
 
 def parse_html(source: str) -> tuple[str, list[Json]]:

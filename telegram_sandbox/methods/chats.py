@@ -8,9 +8,9 @@ from telegram_sandbox.chats import bot_view, may_speak, membership, must_be_memb
 from telegram_sandbox.errors import Json, bad_request
 from telegram_sandbox.methods.call import Call, method
 
-ACTIONS = frozenset(
+ACTIONS = (
     "typing upload_photo record_video upload_video record_audio upload_audio record_voice upload_voice upload_document"
-    " choose_sticker find_location record_video_note upload_video_note".split()
+    " choose_sticker find_location record_video_note upload_video_note"
 )
 
 
@@ -19,7 +19,7 @@ def send_chat_action(call: Call) -> Any:
     chat = call.chat()
     may_speak(call.world, call.bot["id"], chat)
     action = call.parameters.text("action")
-    if action not in ACTIONS:
+    if action not in ACTIONS.split():
         raise bad_request("wrong parameter action in request")
     call.events.publish("action", place=chat.place, bot=call.bot["id"], action=action)
     return True

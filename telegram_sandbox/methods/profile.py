@@ -10,9 +10,7 @@ from telegram_sandbox.chats import bot_view
 from telegram_sandbox.errors import Json, bad_request
 from telegram_sandbox.methods.call import Call, Method, method
 
-SCOPES = frozenset(
-    "default all_private_chats all_group_chats all_chat_administrators chat chat_administrators chat_member".split()
-)
+SCOPES = "default all_private_chats all_group_chats all_chat_administrators chat chat_administrators chat_member"
 MOST_COMMANDS = 100
 
 
@@ -40,7 +38,7 @@ def close(call: Call) -> Any:
 
 def _scope(call: Call) -> str:
     scope = call.parameters.json("scope", "can't parse BotCommandScope JSON object") or {"type": "default"}
-    if not isinstance(scope, dict) or scope.get("type") not in SCOPES:
+    if not isinstance(scope, dict) or scope.get("type") not in SCOPES.split():
         raise bad_request("can't parse BotCommandScope: unsupported type specified")
     language = call.parameters.text("language_code")
     if language and not re.fullmatch("[a-z]{2}", language):
