@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import web
@@ -22,7 +24,7 @@ FILE_FIELDS = ("photo", "document", "media", "thumbnail")
 
 
 async def parameters_of(request: web.BaseRequest) -> Parameters:
-    values: dict[str, Any] = dict(parse_qsl(request.rel_url.raw_query_string, keep_blank_values=True))
+    values: dict[str, Any] = dict(urldecoded(request.rel_url.raw_query_string.encode()))
     if not request.can_read_body:
         return Parameters(values)
     type_ = request.content_type
@@ -43,8 +45,26 @@ async def parameters_of(request: web.BaseRequest) -> Parameters:
             raise bad_request("object expected as request body" if decoded is not None else "can't parse request body")
         values.update({str(key): value for key, value in decoded.items() if value is not None})
     elif type_ == "application/x-www-form-urlencoded":
-        values.update(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        values.update(urldecoded(body))
     return Parameters(values)
+
+
+_ESCAPED = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
+
+
+def urldecoded(body: bytes) -> Iterator[tuple[str, str]]:
+    """As urllib's parse_qsl, which takes half of the time of a sendMessage when its text is Russian."""
+    for pair in body.split(b"&"):
+        name, _, value = pair.partition(b"=")
+        if name:
+            yield _unescaped(name), _unescaped(value)
+
+
+def _unescaped(text: bytes) -> str:
+    text = text.replace(b"+", b" ")
+    if b"%" in text:
+        text = _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace(b"%", b"").decode()), text)
+    return text.decode("utf-8", "replace")
 
 
 async def _multipart(request: web.BaseRequest, values: dict[str, Any]) -> Parameters:

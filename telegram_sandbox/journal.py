@@ -66,7 +66,7 @@ class Journal:
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND)
 
     def write(self, number: int, changes: list[Change]) -> None:
-        append(self._file, json.dumps([number, changes], separators=(",", ":")))
+        append(self._file, json.dumps([number, changes], ensure_ascii=False, separators=(",", ":")))
 
     def close(self) -> None:
         """The lock goes with the process too, however it ends."""

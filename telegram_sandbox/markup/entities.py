@@ -14,7 +14,7 @@ class ParseError(Exception):
 def utf16_length(text: str) -> int:
     if text.isascii():
         return len(text)
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def byte_offset(source: str, index: int) -> int:
