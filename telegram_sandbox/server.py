@@ -46,7 +46,8 @@ class Server:
         self.log = RequestLog(folder)
         self.log.recover(world.number, world.last_changes, time.time())
         last = max((s["seq"] for kept in world.messages.values() for s in kept.values()), default=0)
-        events = Events(last)
+        # Far above what any page has seen: a page that was open before knows by it that it must look again.
+        events = Events(last + 1_000_000)
         messages, files = Messages(world, events), Files(folder, world)
         self.api = BotApi(world, messages, files, events, self.log)
         people = People(world, messages, files, events, self.api.heard)
