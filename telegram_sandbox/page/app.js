@@ -4,7 +4,7 @@ import { get, listen, post, upload } from './api.js';
 import { bubble } from './bubbles.js';
 import * as composer from './composer.js';
 import { alertBox, chooseChat, menu, toast, viewer } from './dialogs.js';
-import { avatar, h, icon } from './dom.js';
+import { avatar, fill, h, icon } from './dom.js';
 import * as side from './side.js';
 import { insideLink } from './text.js';
 import { dayKey, dayName, memberCount, words } from './words.js';
@@ -17,7 +17,7 @@ const down = document.getElementById('down');
 
 const state = {
   me: null, users: [], chats: [], open: null, messages: new Map(), keyboard: null,
-  unread: new Map(), actions: new Map(), pending: new Map(), connected: true, more: false,
+  unread: new Map(), actions: new Map(), pending: new Map(), connected: true, more: false, byHand: false,
 };
 // Seconds that a pressed button waits for its answer, and that "typing" is believed.
 const PATIENCE = 15;
@@ -42,6 +42,7 @@ async function attempt(deed) {
 async function become(key) {
   sessionStorage.setItem('as', key);
   state.unread.clear();
+  state.byHand = false;
   await look(key);
   address();
 }
@@ -51,6 +52,7 @@ async function look(key = state.me?.key) {
   if (!fresh) return null;
   const other = state.me?.key !== fresh.me.key;
   Object.assign(state, { me: fresh.me, users: fresh.users, chats: fresh.chats });
+  for (const event of recent) if (event.seq > fresh.seq && event.stored) lastOf(chatOf(event.place), event.stored);
   side.people(state.users, state.me, become);
   if (other && state.open?.includes(':')) {
     // The private chat with the same bot, as somebody else.
@@ -58,7 +60,7 @@ async function look(key = state.me?.key) {
     state.open = `${bot}:${state.me.id}`;
   }
   if (state.open && !current()) state.open = null;
-  if (!state.open && !narrow()) state.open = newest()?.place ?? null;
+  if (!narrow() && (!state.open || !(state.byHand || state.open.includes(':')))) state.open = newest()?.place ?? null;
   drawSide();
   if (state.open) await show(state.open);
   else drawNothing();
@@ -81,7 +83,7 @@ function drawNothing() {
   head.replaceChildren();
   composer.clear();
   down.hidden = true;
-  box.replaceChildren(h('p', { class: 'hint' }, state.chats.some((chat) => chat.bot) ? words.chooseChat : words.noBots,
+  fill(box, h('p', { class: 'hint' }, state.chats.some((chat) => chat.bot) ? words.chooseChat : words.noBots,
     state.chats.some((chat) => chat.bot) ? null : h('code', {}, location.origin)));
 }
 
@@ -90,12 +92,14 @@ async function show(place, chosen = false) {
   state.open = place;
   state.unread.delete(place);
   const chat = current();
-  if (chosen) app.classList.add('in-chat');
+  if (chosen) { app.classList.add('in-chat'); state.byHand = true; }
   const found = await attempt(() => get('messages', where(chat)));
   if (!found || state.open !== place) return;
   state.messages = new Map(found.messages.map((stored) => [stored.message.message_id, stored]));
   state.keyboard = found.keyboard;
   state.more = found.more;
+  // What changed while the answer was on its way.
+  for (const event of recent) if (event.place === place && event.seq > found.seq) keep(event);
   const atEnd = changed || chosen || isAtEnd();
   drawHead();
   drawMessages();
@@ -120,7 +124,7 @@ function drawHead() {
     : memberCount(chat.members, chat.kind === 'channel');
   if (action) about = `${action.words}…`;
   if (!state.connected) about = words.connecting;
-  head.replaceChildren(
+  fill(head,
     h('button', { type: 'button', class: 'plain back', title: words.back, 'aria-label': words.back, onclick: leave }, icon('back')),
     avatar(chat.bot?.id ?? chat.chat, chat.title),
     h('div', { class: 'title' }, h('h1', {}, chat.title), h('p', { class: action ? 'action' : '' }, about)),
@@ -190,11 +194,12 @@ function join() {
   }
 }
 
-function upsert(stored) {
+function upsert(event) {
+  const { stored } = event;
   const id = stored.message.message_id;
   const known = state.messages.has(id);
   const atEnd = isAtEnd();
-  state.messages.set(id, stored);
+  keep(event);
   const old = known && box.querySelector(`[data-id="${id}"]`);
   if (old) {
     const fresh = bubble(stored, current(), state.me, actions);
@@ -321,7 +326,24 @@ function ofOurs(place) {
   return !place.includes(':') || place.endsWith(`:${state.me.id}`);
 }
 
+const recent = [];
+
+function lastOf(chat, stored) {
+  if (chat && (!chat.last || chat.last.message.message_id <= stored.message.message_id)) chat.last = stored;
+}
+
+function keep(event) {
+  if (event.kind === 'delete') state.messages.delete(event.message_id);
+  if (!event.stored) return;
+  state.messages.set(event.stored.message.message_id, event.stored);
+  if (event.kind === 'message' && event.stored.keyboard) {
+    state.keyboard = event.stored.keyboard.remove_keyboard ? null : event.stored.keyboard;
+  }
+}
+
 function change(event) {
+  recent.push(event);
+  if (recent.length > 300) recent.shift();
   if (event.kind === 'bot' || event.kind === 'chat') { refresh(); return; }
   if (event.kind === 'answer') { answered(event); return; }
   if (!event.place || !ofOurs(event.place)) return;
@@ -329,24 +351,20 @@ function change(event) {
   if (!chat) { refresh(); return; }
   if (event.kind === 'action') { acts(event); return; }
   if (event.kind === 'delete') {
-    if (event.place === state.open) { state.messages.delete(event.message_id); drawMessages(); }
+    if (event.place === state.open) { keep(event); drawMessages(); }
     if (chat.last?.message.message_id === event.message_id) refresh();
     return;
   }
-  const id = event.stored.message.message_id;
   if (event.kind === 'message') {
     if (event.stored.bot) { clearTimeout(state.actions.get(event.place)?.ends); state.actions.delete(event.place); }
     if (event.place !== state.open && event.stored.user !== state.me.id) {
       state.unread.set(event.place, (state.unread.get(event.place) || 0) + 1);
     }
   }
-  if (!chat.last || chat.last.message.message_id <= id) chat.last = event.stored;
+  lastOf(chat, event.stored);
   if (chat.kind === 'private' && !chat.started) refresh();
   if (event.place === state.open) {
-    if (event.kind === 'message' && event.stored.keyboard) {
-      state.keyboard = event.stored.keyboard.remove_keyboard ? null : event.stored.keyboard;
-    }
-    upsert(event.stored);
+    upsert(event);
     drawHead();
     drawComposer();
   }

@@ -1,6 +1,6 @@
 // One message as a bubble: who, the answered message, picture or file, text, time, buttons.
 
-import { avatar, h, icon } from './dom.js';
+import { avatar, h, icon, tone } from './dom.js';
 import { richText } from './text.js';
 import { clock, fileSize, moment, words } from './words.js';
 
@@ -27,7 +27,7 @@ export function bubble(stored, chat, me, actions) {
   const author = authorOf(message);
   const body = h('div', { class: 'bubble' });
   const named = !own && (chat.kind === 'supergroup' || chat.kind === 'group');
-  if (named || chat.kind === 'channel') body.append(h('div', { class: `author text${Math.abs(author.id) % 7}` }, author.name));
+  if (named || chat.kind === 'channel') body.append(h('div', { class: `author text${tone(author.id)}` }, author.name));
   if (message.forward_origin) body.append(origin(message.forward_origin));
   if (message.reply_to_message) body.append(quoted(message.reply_to_message, actions));
   if (message.photo) body.append(picture(message, actions));
@@ -64,7 +64,7 @@ function origin(from) {
 
 function quoted(message, actions) {
   const author = authorOf(message);
-  return h('button', { type: 'button', class: `quoted edge${Math.abs(author.id) % 7}`, onclick: () => actions.jump(message.message_id) },
+  return h('button', { type: 'button', class: `quoted edge${tone(author.id)}`, onclick: () => actions.jump(message.message_id) },
     h('b', {}, author.name), h('span', {}, summary(message)));
 }
 

@@ -158,6 +158,7 @@ function writer(key, chat, keyboard, deeds) {
   keysButton.addEventListener('click', () => { hidden = !hidden; drawKeys(); });
 
   refresh(chat, keyboard);
+  drawKeys();
   grow();
   return { key, input, refresh, replyTo: replyTo_, take };
 }

@@ -14,6 +14,14 @@ export function h(tag, props = {}, ...children) {
   return element;
 }
 
+// replaceChildren() that leaves out what is not there.
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+}
+
+// One of seven colours for whoever has this id.
+export const tone = (id) => (Math.abs(id) + (id < 0 ? 3 : 0)) % 7;
+
 const PATHS = {
   back: 'M15 5l-7 7 7 7',
   send: 'M4 12 20 4l-4 16-4-6-8-2zm8 2 8-10',
@@ -47,5 +55,5 @@ export function icon(name) {
 
 export function avatar(id, name, kind = '') {
   const initials = name.split(/\s+/).slice(0, 2).map((word) => [...word][0] || '').join('').toUpperCase();
-  return h('span', { class: `avatar tone${Math.abs(id) % 7} ${kind}`, 'aria-hidden': 'true' }, initials);
+  return h('span', { class: `avatar tone${tone(id)} ${kind}`, 'aria-hidden': 'true' }, initials);
 }
