@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from telegram_sandbox.errors import SandboxError
 
 DEFAULT_PORT = 8081
+#: Called with the port when connections are accepted.
+Ready = Callable[[int], None]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,7 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def run(folder: Path, host: str, port: int, latency: float = 0.0, limits: bool = True, ready: object = None) -> int:
+def run(
+    folder: Path, host: str, port: int, latency: float = 0.0, limits: bool = True, ready: Ready | None = None
+) -> int:
     import asyncio
 
     from telegram_sandbox.server import Server

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -54,7 +55,7 @@ class Server:
         self.control = Control(self.api, people, Views(self.api))
         self.hosts = LOCAL | ({host.lower()} if host not in ("0.0.0.0", "::") else frozenset())  # noqa: S104
 
-    async def serve(self, ready: Any) -> None:
+    async def serve(self, ready: Callable[[int], None]) -> None:
         """Until SIGTERM or SIGINT; ready(port) is called when connections are accepted."""
         loop = asyncio.get_running_loop()
         stopped = asyncio.Event()

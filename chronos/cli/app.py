@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronos.cli import db, dlq, queue, task
+from chronos.cli import db, dlq, queue, sandbox, task
 from chronos.cli.output import AsJson, answer
 
 app = typer.Typer(
@@ -56,6 +56,7 @@ app.add_typer(task.app, name="task")
 app.add_typer(queue.app, name="queue")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(db.app, name="db")
+app.add_typer(sandbox.app, name="sandbox")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
