@@ -1,6 +1,7 @@
-"""How many sendMessage a second one sandbox process takes, limits and log on, load from this process: python -m bench.sandbox
+"""How many sendMessage a second one sandbox process takes: python -m bench.sandbox
 
-The limits are evaluated for every call, and wide enough to refuse none. BENCH_SENDS makes a run smaller.
+The load comes from this process; limits and log are on. The limits are evaluated for every call, and wide enough to
+refuse none. BENCH_SENDS makes a run smaller.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import time
@@ -69,9 +70,8 @@ class Server:
             try:
                 await site.start()
             except OSError as error:
-                raise SandboxError(
-                    f"cannot listen on {self.host}:{self.port} ({error.strerror}): choose another --port"
-                ) from None
+                why = "it is used by another program" if error.errno == errno.EADDRINUSE else error.strerror
+                raise SandboxError(f"cannot listen on {self.host}:{self.port}: {why}; choose another --port") from None
             port = int(runner.addresses[0][1])
             running.tell(self.folder, f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{port}")  # noqa: S104
             ready(port)

@@ -16,7 +16,7 @@ from chronos.errors import BadInput, ChronosError
 if TYPE_CHECKING:
     from telegram_sandbox.client import Sandbox
 
-app = typer.Typer(help="A Telegram of your own: chat with bots in the browser or here, no account needed.")
+app = typer.Typer()
 
 PORT = 8081
 
@@ -35,7 +35,9 @@ def sandbox(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one")] = PORT,
     folder: Annotated[Path | None, typer.Option("--folder", help="where everything is kept")] = None,
 ) -> None:
-    """Run it alone until Ctrl-C; or talk to the one that runs:
+    """A Telegram of your own: chat with bots in the browser or here, no account needed.
+
+    Without a command it runs alone until Ctrl-C. With one it talks to the one that runs:
 
     chronos sandbox say "/report" --as admin      and see what the bot answers
 

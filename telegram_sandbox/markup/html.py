@@ -85,7 +85,7 @@ class _Parser:
                 at = self.start_tag(at)
         self.add(source[at:])
         if self.open:
-            raise ParseError(f'Can\'t find end tag corresponding to start tag "{self.open[-1].tag}"')
+            raise ParseError(f"Can't find end tag corresponding to start tag {self.open[-1].tag}")
         text = "".join(self.parts)
         try:
             text.encode()

@@ -165,7 +165,7 @@ class _Parser:
             url.append(self.source[at])
             at += 1
         if at >= len(self.source):
-            raise ParseError(f"Can't find end of {what} at byte offset {byte_offset(self.source, begin)}")
+            raise ParseError(f"Can't find end of {what} at byte offset {byte_offset(self.source, begin + 1)}")
         self.at = at + 1
         return "".join(url)
 
