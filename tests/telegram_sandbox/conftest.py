@@ -36,9 +36,9 @@ class Caller:
         path: str,
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
-        timeout: float = 20,
+        seconds: float = 20,
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -46,9 +46,9 @@ class Caller:
         finally:
             connection.close()
 
-    def raw(self, name: str, timeout: float = 20, **parameters: Any) -> tuple[int, dict[str, str], bytes]:
+    def raw(self, name: str, seconds: float = 20, **parameters: Any) -> tuple[int, dict[str, str], bytes]:
         body = json.dumps(parameters).encode()
-        return self.request("POST", f"/bot{self.token}/{name}", body, {"Content-Type": "application/json"}, timeout)
+        return self.request("POST", f"/bot{self.token}/{name}", body, {"Content-Type": "application/json"}, seconds)
 
     def call(self, name: str, **parameters: Any) -> Any:
         """The result; a refusal fails the test."""

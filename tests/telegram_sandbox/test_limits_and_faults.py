@@ -75,7 +75,7 @@ def test_over_http_a_429_says_when(bot: Caller, sandbox: Sandbox) -> None:
 
 def outcome(bot: Caller, text: str) -> str:
     try:
-        status, _, body = bot.raw("sendMessage", chat_id=2001, text=text, timeout=1)
+        status, _, body = bot.raw("sendMessage", chat_id=2001, text=text, seconds=1)
     except TimeoutError:
         return "silence"
     except (ConnectionError, http.client.HTTPException):
