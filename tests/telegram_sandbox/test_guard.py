@@ -48,7 +48,7 @@ def test_a_form_of_another_page_is_no_json(bot: Caller) -> None:
 
 def test_the_page_runs_no_script_but_its_own(bot: Caller) -> None:
     for path in ("/", "/page/app.js", "/page/frame.css"):
-        status, headers, body = bot.request("GET", path)
+        status, headers, _ = bot.request("GET", path)
         assert status == 200
         policy = headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
