@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import struct
 import time
@@ -31,6 +32,8 @@ POLLING = {
     "deletewebhook": "deleteWebhook",
     "setwebhook": "setWebhook",
 }
+_log = logging.getLogger(__name__)
+
 BAD_GATEWAY = (
     "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"
     "<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/1.18.0</center>\r\n</body>\r\n</html>\r\n"
@@ -78,8 +81,17 @@ class BotApi:
             return await self._poll(request, bot, wanted, parameters, entry)
         except ApiError as error:
             _tell(entry, error)
+            if _gone(request):
+                # A bot that stops leaves its last poll behind, and its next request ends it.
+                entry["outcome"] = "gone"
             self._write(entry)
             return await self._answer(request, _refusal(error), error.code)
+        except Exception as error:
+            # A mistake of ours: the bot hears of it as of any broken server, whoever reads the log hears more.
+            entry.update({"outcome": "broken", "code": 500, "description": repr(error)})
+            self._write(entry)
+            _log.exception("%s of bot %s failed", entry["method"], entry["bot"])
+            return await self._answer(request, _refusal(ApiError(500, "Internal Server Error")), 500)
 
     async def _limited(
         self, request: web.BaseRequest, bot: Json, wanted: str, parameters: Parameters, entry: Json
@@ -185,7 +197,7 @@ class BotApi:
         if wanted == "getupdates":
             result: Any = await self.polling.updates(bot["id"], parameters, self.world.commit)
             entry["updates"] = [update["update_id"] for update in result]
-            if request.transport is None or request.transport.is_closing():
+            if _gone(request):
                 entry["outcome"] = "gone"
                 self._write(entry)
                 return web.Response()
@@ -231,6 +243,10 @@ class BotApi:
             return None
 
 
+def _gone(request: web.BaseRequest) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
 def _words(parameters: Parameters) -> str | None:
     """Of a call that is not carried out."""
     return parameters.text("text") or parameters.text("caption") or None
@@ -263,6 +279,6 @@ def _reset(request: web.BaseRequest) -> web.Response:
 
 async def _silence(request: web.BaseRequest) -> web.Response:
     """Until the client has enough."""
-    while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110 -- aiohttp tells nobody
+    while not _gone(request):  # noqa: ASYNC110 -- aiohttp tells nobody
         await asyncio.sleep(0.2)
     return web.Response()

@@ -87,7 +87,7 @@ class Sandbox:
             for name, value in fields.items()
             if value is not None
         ]
-        name = file.name.replace("\"", "%22")
+        name = file.name.replace('"', "%22")
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
         body = b"".join([*parts, head.encode(), file.read_bytes(), f"\r\n--{boundary}--\r\n".encode()])
         return dict(self._call("POST", "upload", body, f"multipart/form-data; boundary={boundary}"))
