@@ -164,11 +164,11 @@ class Sandbox:
 
     # -- transport
 
-    def get(self, name: str, **query: Any) -> Any:
+    def get(self, name: str, /, **query: Any) -> Any:
         words = urllib.parse.urlencode({key: _word(value) for key, value in query.items() if value is not None})
         return self._call("GET", f"{name}?{words}")
 
-    def post(self, name: str, **wish: Any) -> Any:
+    def post(self, name: str, /, **wish: Any) -> Any:
         body = json.dumps({key: value for key, value in wish.items() if value is not None}).encode()
         return self._call("POST", name, body, "application/json")
 

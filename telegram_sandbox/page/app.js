@@ -69,7 +69,7 @@ async function look(key = state.me?.key) {
 
 const date = (chat) => chat.last?.message.date || 0;
 const sorted = () => [...state.chats].sort((a, b) => date(b) - date(a) || (b.kind === 'private') - (a.kind === 'private'));
-const newest = () => sorted().find((chat) => chat.kind === 'private') || sorted()[0];
+const newest = () => sorted().find((chat) => chat.kind === 'private');
 
 function drawSide() {
   const actions = new Map([...state.actions].map(([place, action]) => [place, action.words]));
@@ -390,7 +390,7 @@ async function deepLink() {
   code = null;
   await attempt(() => post('start', { as: state.me.key, bot: query.get('bot') || undefined, code: once }));
   await look();
-  await show(newest().place, true);
+  await show(newest()?.place, true);
 }
 
 async function begin() {

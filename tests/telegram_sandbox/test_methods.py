@@ -310,9 +310,7 @@ def test_an_uploaded_file_of_a_person_reaches_the_bot(bot: Caller, sandbox: Sand
 WORDS = (
     "chat_id text message_id from_chat_id reply_markup entities parse_mode media photo document caption commands scope"
 )
-NAMES = (
-    f"{WORDS} reply_parameters callback_query_id action user_id file_id message_ids offset limit allowed_updates"
-)
+NAMES = f"{WORDS} reply_parameters callback_query_id action user_id file_id message_ids offset limit allowed_updates"
 anything = st.recursive(
     st.none()
     | st.booleans()

@@ -228,6 +228,38 @@ def test_a_deep_link_sends_its_code_once(pages: Pages) -> None:
     expect(page.locator(".own .text")).to_have_count(1)
 
 
+def test_links_of_telegram_stay_inside(pages: Pages) -> None:
+    page = pages.chat()
+    begin(page)
+    say(page, "/link")
+    links = page.locator(".other .text a")
+    links.first.click()
+    expect(page.locator(".other .text").last).to_contain_text("code again")
+    links.nth(1).click()
+    expect(page.locator(".head h1")).to_have_text("Новости")
+
+
+def test_a_bot_that_works_is_seen_typing(pages: Pages) -> None:
+    page = pages.chat()
+    begin(page)
+    say(page, "/typing")
+    expect(page.locator(".head p")).to_have_text("печатает…")
+    expect(page.locator(".entry.chosen .last")).to_have_text("печатает…")
+    say(page, "x")
+    expect(page.locator(".head p")).to_have_text("бот")
+
+
+def test_before_the_first_bot_the_page_says_how_to_get_one(browser: Browser, tmp_path: Path) -> None:
+    with SandboxProcess(tmp_path / "own") as own:
+        pages = Pages(browser, own.url, 1, "admin")
+        page = pages.open()
+        expect(page.locator(".hint code")).to_have_text(own.url)
+        own.client.bot(42, name="Chronos", username="chronos_bot")
+        expect(page.locator(".head h1")).to_have_text("Chronos")
+        expect(page.get_by_role("button", name="Начать")).to_be_visible()
+        pages.close()
+
+
 def test_a_message_is_answered_and_forwarded(pages: Pages) -> None:
     page = pages.chat()
     begin(page)
