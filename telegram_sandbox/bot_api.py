@@ -22,7 +22,7 @@ from telegram_sandbox.messages import Messages
 from telegram_sandbox.methods import METHODS, Call
 from telegram_sandbox.parameters import Parameters
 from telegram_sandbox.polling import Polling, webhook
-from telegram_sandbox.rates import SENDS, Rates
+from telegram_sandbox.rates import Rates
 from telegram_sandbox.request_log import RequestLog, digest, stamp
 from telegram_sandbox.world import World
 
@@ -159,11 +159,8 @@ class BotApi:
             entry.update(digest(_words(parameters)))
         seen = {"502": "html", "cut": "cut", "reset_before": "reset", "reset_after": "reset", "hang": "none"}
         if fault.kind == "429":
-            if wanted in SENDS or wanted.startswith("edit"):
-                whole = fault.scope == "bot" or chat is None
-                self.rates.hold(
-                    bot["id"], None if whole else chat.id if chat else None, fault.retry_after, time.monotonic()
-                )
+            held = None if fault.scope == "bot" or chat is None else chat.id
+            self.rates.hold(bot["id"], held, wanted, fault.retry_after, time.monotonic())
             raise too_many_requests(fault.retry_after)
         if fault.kind == "500":
             error = ApiError(500, "Internal Server Error")

@@ -42,8 +42,10 @@ def test_the_page_itself_may_write(bot: Caller) -> None:
     assert bot.request("POST", "/sandbox/say", body, {**JSON, **own})[0] == 200
 
 
-def test_a_form_of_another_page_is_no_json(bot: Caller) -> None:
-    assert bot.request("POST", "/sandbox/say", b"{}", {"Content-Type": "text/plain"})[0] == 400
+def test_a_form_of_another_page_is_no_json(bot: Caller, sandbox: Sandbox) -> None:
+    body = json.dumps({"as": "user1", "text": "forged", "bot": bot.id}).encode()
+    assert bot.request("POST", "/sandbox/say", body, {"Content-Type": "text/plain"})[0] == 400
+    assert sandbox.messages("user1", bot=bot.id) == []
 
 
 def test_the_page_runs_no_script_but_its_own(bot: Caller) -> None:

@@ -118,6 +118,15 @@ def test_whoever_cannot_be_written_to_is_named_as_telegram_names_it(bot: Caller,
     assert refused("@news") == "400 Bad Request: need administrator rights in the channel chat"
 
 
+def test_numbers_that_are_none_are_of_nothing(bot: Caller) -> None:
+    for number in (float("inf"), float("nan"), "x", 10**400):
+        assert bot.refused("sendMessage", chat_id=number, text="x") == "400 Bad Request: chat not found"
+        assert (
+            bot.refused("deleteMessage", chat_id=ANN, message_id=number)
+            == "400 Bad Request: message to delete not found"
+        )
+
+
 def test_a_user_who_wrote_first_can_be_answered(bot: Caller, sandbox: Sandbox) -> None:
     sandbox.say("hello", "user2", bot=bot.id)
     assert bot.call("sendMessage", chat_id=1004, text="hi")["chat"]["first_name"] == "Oliver"
