@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from chronos.errors import BadInput
 from chronos.models import TaskStatus
-from chronos.models.task import SHORTEST_ID
+from chronos.models.task import ROUTINE, SHORTEST_ID
 from chronos.queues import policy_of
 from chronos.runtime import Runtime
 
@@ -42,6 +42,7 @@ select t.id, t.queue, t.task_name, t.status, t.attempt, t.max_attempts, t.create
        (select n.id from tasks n where n.id > t.id order by n.id limit 1) as after
 from (select * from tasks where (cast(:status as text) is null or status = :status)
       and (cast(:queue as text) is null or queue = :queue) and (cast(:name as text) is null or task_name = :name)
+      and (:routine or not task_name = any(cast(:hidden as text[])) or status in ('failed', 'unknown'))
       order by id desc limit :most) t
 order by t.id desc
 """)
@@ -55,12 +56,23 @@ def newest(
     name: str | None = None,
     most: int = 20,
 ) -> list[TaskLine]:
+    """Housekeeping, notices and alarms are only among them when their queue or name is asked for, or when they failed."""
     if status is not None and status not in set(TaskStatus):
         raise BadInput(f"unknown status {status!r}: choose one of {', '.join(TaskStatus)}")
     if queue is not None:
         policy_of(queue)
     with runtime.database.statement() as connection:
-        rows = connection.execute(_NEWEST, {"status": status, "queue": queue, "name": name, "most": most}).all()
+        rows = connection.execute(
+            _NEWEST,
+            {
+                "status": status,
+                "queue": queue,
+                "name": name,
+                "most": most,
+                "routine": queue is not None or name is not None,
+                "hidden": list(ROUTINE),
+            },
+        ).all()
     lines = []
     for row in rows:
         facts = dict(row._mapping)
