@@ -56,7 +56,7 @@ def newest(
     name: str | None = None,
     most: int = 20,
 ) -> list[TaskLine]:
-    """Housekeeping, notices and alarms are only among them when their queue or name is asked for, or when they failed."""
+    """Housekeeping, notices and alarms only when their queue or name is asked for, or when they failed."""
     if status is not None and status not in set(TaskStatus):
         raise BadInput(f"unknown status {status!r}: choose one of {', '.join(TaskStatus)}")
     if queue is not None:
