@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from chronos.models.params import Params
 class Walk(Params):
     gate: str | None = None  #: it waits at 62 % until this file is there
     send: list[str] = []
+    count: bool = False  #: how often it looked, instead of 62 %
     fail: str | None = None
     permanent: bool = False
     expire: bool = False
@@ -25,8 +28,10 @@ class Walk(Params):
 
 @actor(queue="post", params=Walk)
 def walk(params: Walk, ctx: Context) -> dict[str, Any]:
+    looks = 0
     while params.gate is not None and not Path(params.gate).exists():
-        ctx.progress(62, 100, "считаю")
+        looks += 1
+        ctx.progress(looks if params.count else 62, 1000 if params.count else 100, "считаю")
         if ctx.cancelled():
             raise Cancelled("stopped on request")
         threading.Event().wait(0.05)
@@ -43,9 +48,7 @@ def walk(params: Walk, ctx: Context) -> dict[str, Any]:
 @actor(queue="post", params=Walk)
 async def stroll(params: Walk, ctx: Context) -> None:
     """The same as a coroutine, as far as its card goes."""
-    import asyncio
-
-    while params.gate is not None and not Path(params.gate).exists():
+    while params.gate is not None and not os.path.exists(params.gate):  # noqa: ASYNC240
         ctx.progress(62, 100, "считаю")
         await asyncio.sleep(0.05)
 
