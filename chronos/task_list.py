@@ -11,11 +11,9 @@ from sqlalchemy import text
 
 from chronos.errors import BadInput
 from chronos.models import TaskStatus
+from chronos.models.task import ROUTINE, SHORTEST_ID
 from chronos.queues import policy_of
 from chronos.runtime import Runtime
-
-#: The time of creation, to the millisecond: 0192f1c8-1a2b. Shorter ones would soon name later tasks too.
-SHORTEST = 13
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ select t.id, t.queue, t.task_name, t.status, t.attempt, t.max_attempts, t.create
        (select n.id from tasks n where n.id > t.id order by n.id limit 1) as after
 from (select * from tasks where (cast(:status as text) is null or status = :status)
       and (cast(:queue as text) is null or queue = :queue) and (cast(:name as text) is null or task_name = :name)
+      and (:routine or not task_name = any(cast(:hidden as text[])) or status in ('failed', 'unknown'))
       order by id desc limit :most) t
 order by t.id desc
 """)
@@ -57,12 +56,23 @@ def newest(
     name: str | None = None,
     most: int = 20,
 ) -> list[TaskLine]:
+    """Housekeeping, notices and alarms only when their queue or name is asked for, or when they failed."""
     if status is not None and status not in set(TaskStatus):
         raise BadInput(f"unknown status {status!r}: choose one of {', '.join(TaskStatus)}")
     if queue is not None:
         policy_of(queue)
     with runtime.database.statement() as connection:
-        rows = connection.execute(_NEWEST, {"status": status, "queue": queue, "name": name, "most": most}).all()
+        rows = connection.execute(
+            _NEWEST,
+            {
+                "status": status,
+                "queue": queue,
+                "name": name,
+                "most": most,
+                "routine": queue is not None or name is not None,
+                "hidden": list(ROUTINE),
+            },
+        ).all()
     lines = []
     for row in rows:
         facts = dict(row._mapping)
@@ -74,7 +84,7 @@ def newest(
 def shortened(id_: uuid.UUID, *neighbours: uuid.UUID | None) -> str:
     """The beginning of the id that none of its neighbours shares."""
     whole = str(id_)
-    length = SHORTEST
+    length = SHORTEST_ID
     for neighbour in neighbours:
         if neighbour is not None:
             shared = next(i for i, (a, b) in enumerate(zip(whole, str(neighbour), strict=True)) if a != b)

@@ -21,8 +21,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """What Chronos did: how much, how well, what failed, how long it took."""
+    from chronos.language import language_of
     from chronos.reports.gathering import gather
-    from chronos.reports.language import language_of
     from chronos.reports.texts import text_of
     from chronos.runtime import runtime
 

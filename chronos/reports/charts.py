@@ -7,9 +7,9 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from chronos.language import Language, language_of
 from chronos.reports.activity import OUTCOMES, Activity
 from chronos.reports.drawing import new_figure
-from chronos.reports.language import Language, language_of
 from chronos.reports.texts import SAMPLE, change_of, dates_of, heading_of, queue_name
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import io
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from chronos.language import Language, language_of
 from chronos.reports.activity import OUTCOMES, Activity, Counts, Outcome
 from chronos.reports.causes import in_words
 from chronos.reports.charts import OUTCOME_NAMES, bars_title, wide_chart_of
 from chronos.reports.drawing import font_files
-from chronos.reports.language import Language, language_of
 from chronos.reports.texts import SAMPLE, dates_of, heading_of, lines_of, queue_name, sample_note
 
 if TYPE_CHECKING:

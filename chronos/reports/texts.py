@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from chronos.language import Language, language_of
 from chronos.reports.activity import Activity, Queue
 from chronos.reports.causes import in_words
-from chronos.reports.language import Language, language_of
 
 #: What people call the queues; another name is shown as it is.
 QUEUES = {
@@ -47,7 +47,7 @@ def heading_of(activity: Activity, language: str) -> str:
     if activity.period == "today":
         return "Отчёт за сегодня" if language == "ru" else "Report for today"
     if activity.period.endswith("d") or activity.days > 1:
-        days = _days(activity.days, speak)
+        days = speak.days_of(activity.days)
         return f"Отчёт за {days}" if language == "ru" else f"Report for {days}"
     return "Отчёт за день" if language == "ru" else "Report for a day"
 
@@ -64,11 +64,6 @@ def lines_of(activity: Activity, language: str) -> list[str]:
     lines = [_done(activity, speak), _share(activity, speak), _failures(activity, speak), _slowest(activity, speak),
              _sends(activity, speak)]  # fmt: skip
     return [line for line in lines if line]
-
-
-def _days(days: int, speak: Language) -> str:
-    words = {"ru": {"one": "день", "few": "дня", "many": "дней"}, "en": {"one": "day", "other": "days"}}
-    return f"{speak.number(days)} {speak.plural(days, **words[speak.code])}"
 
 
 def _done(activity: Activity, speak: Language) -> str:
@@ -111,7 +106,7 @@ def change_of(activity: Activity, language: str) -> str:
 
 
 def _versus(activity: Activity, speak: Language) -> str:
-    days = _days(activity.days, speak)
+    days = speak.days_of(activity.days)
     if speak.code == "ru":
         return "вчера" if activity.period == "today" else "днём раньше" if activity.days == 1 else f"за {days} до этого"
     if activity.days == 1:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronos.errors import BadInput
+from chronos.failures import _OF_TELEGRAM
+from chronos.language import language_of
 from chronos.reports.activity import Activity, Cause, Counts, Sends
-from chronos.reports.causes import _OF_TELEGRAM, in_words
-from chronos.reports.language import language_of
+from chronos.reports.causes import in_words
 from chronos.reports.texts import lines_of, text_of
 from chronos.telegram.reasons import SENTENCES
 from tests.reports.conftest import NOTHING, figures

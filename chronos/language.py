@@ -14,6 +14,8 @@ from babel.units import format_unit
 from chronos.errors import BadInput
 
 LANGUAGES = ("ru", "en")
+#: Of Telegram's language codes, those whose speakers read Russian with more ease than English.
+READ_RUSSIAN = frozenset({"ru", "be", "uk", "kk", "ky", "uz", "tg", "hy"})
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,10 @@ class Language:
     def plural(self, number: int, **forms: str) -> str:
         """The form for this number by the language's own rules: one, few, many, other."""
         return forms.get(self.locale.plural_form(number)) or forms["many" if "many" in forms else "other"]
+
+    def days_of(self, number: int) -> str:
+        words = {"ru": {"one": "день", "few": "дня", "many": "дней"}, "en": {"one": "day", "other": "days"}}
+        return f"{self.number(number)} {self.plural(number, **words[self.code])}"
 
     def number(self, value: float) -> str:
         return _plain(format_decimal(value, locale=self.locale))
@@ -77,6 +83,9 @@ class Language:
     def clock(self, moment: datetime) -> str:
         return _plain(format_time(moment, "short", moment.tzinfo, locale=self.locale))
 
+    def second(self, moment: datetime) -> str:
+        return _plain(format_time(moment, "medium", moment.tzinfo, locale=self.locale))
+
     def moment(self, moment: datetime) -> str:
         return _plain(format_datetime(moment, "medium", moment.tzinfo, locale=self.locale))
 
@@ -89,5 +98,12 @@ def _plain(text: str) -> str:
 @lru_cache
 def language_of(code: str) -> Language:
     if code not in LANGUAGES:
-        raise BadInput(f"a report speaks {' or '.join(LANGUAGES)}, not {code!r}")
+        raise BadInput(f"Chronos speaks {' or '.join(LANGUAGES)}, not {code!r}")
     return Language(code, Locale.parse(code))
+
+
+def language_for(chosen: str | None, telegram_says: str | None) -> str:
+    """What a person chose in /settings, else what their Telegram speaks as far as we do, else English."""
+    if chosen in LANGUAGES:
+        return chosen
+    return "ru" if (telegram_says or "").lower().split("-")[0] in READ_RUSSIAN else "en"
