@@ -25,6 +25,7 @@ from chronos.db import Database
 from chronos.engine import schema
 from chronos.errors import BadInput, ChronosError
 from chronos.invocation import program, short
+from chronos.models.user import Role
 from chronos.runtime import EXIT_WRONG, runtime
 from chronos.servers import Say, Servers
 from chronos.supervisor import Part, Supervisor, start_master
@@ -64,6 +65,7 @@ class _Stack:
         self.worker = _Logged("worker", self.folder, self._start_worker)
         self.bot = _Logged("bot", self.folder, self._start_bot)
         self.introduced = self.away = False
+        self.username = ""
         self.supervisor: Supervisor | None = None
 
     def run(self, rabbitmq: bool, stack: ExitStack) -> int:
@@ -155,9 +157,12 @@ class _Stack:
 
     def _look_for_the_bot(self) -> None:
         with runtime().database.statement() as connection:
-            name = people.polling_bot(connection, self.bot.child.pid if self.bot.child is not None else 0)
+            name = connection.execute(
+                text("select username from bots where id = :bot and cast(poller as jsonb) ->> 'pid' = :pid"),
+                {"bot": self.configuration.bot_id, "pid": str(self.bot.child.pid if self.bot.child else 0)},
+            ).scalar()
         if name is not None:
-            self.bot.ready = True
+            self.bot.ready, self.username = True, str(name)
             self.say("bot", self.bot.took, f"@{name} polls")
 
     def _introduce(self) -> None:
@@ -179,13 +184,12 @@ class _Stack:
 
     def _invite(self) -> None:
         """A link that makes the first who opens it an admin, once. In the sandbox anybody may play at that."""
-        with runtime().database.transaction() as connection:
-            if self.servers.sandbox is None and people.has_admin(connection, self.configuration.admin_ids):
-                return
-            code = people.invite_admin(connection)
-            bot = people.name_of_bot(connection, self.configuration.bot_id or 0)
-        link = f"{self.servers.sandbox.url}/?as=user2&start={code}" if self.servers.sandbox else ""
-        self.say("", f"Admin {link or f'https://t.me/{bot}?start={code}'}   makes who opens it an admin, once", "")
+        if self.servers.sandbox is None and people.with_roles(runtime(), Role.ADMIN):
+            return
+        code = people.invite_admin(runtime())
+        sandbox = self.servers.sandbox
+        link = f"{sandbox.url}/?as=user2&start={code}" if sandbox else f"https://t.me/{self.username}?start={code}"
+        self.say("", f"Admin {link}   makes who opens it an admin, once", "")
 
     def _on_stop(self, asked: int) -> None:
         try:
