@@ -101,6 +101,3 @@ def _talk(update: Update, person: Person, bot: Bot) -> Talk:
         pressed=message.message_id if query is not None and message is not None else None,
         query=query.id if query is not None else None,
     )
-
-
-

@@ -110,7 +110,7 @@ class Handling:
     async def _ended(self, waiting: Waiting, error: BaseException | None) -> float:
         """Write how a try ended; the seconds until the next one."""
         id_ = waiting.update_id
-        if error is None or isinstance(error, PermanentError) and error.reason in NOBODY_THERE:
+        if error is None or (isinstance(error, PermanentError) and error.reason in NOBODY_THERE):
             await self._persist(self._inbox.done, id_)
             return 0.0
         if isinstance(error, Later | Unavailable | asyncio.CancelledError) or is_passing(error):

@@ -12,10 +12,10 @@ from typing import Any
 
 import structlog
 from aiogram import Bot
-from aiogram.methods import GetUpdates
+from aiogram.methods import TelegramMethod
 
 from chronos.bot.inbox import Inbox
-from chronos.bot.poller import Poller, PolledByAnother
+from chronos.bot.poller import PolledByAnother, Poller
 from chronos.db import DatabaseTrouble, is_passing
 from chronos.errors import Later, Outcome, Unavailable, one_line
 from chronos.telegram.budget import BotStopped
@@ -36,11 +36,15 @@ CONFLICTS_OF_A_NEWCOMER, CONFLICTS = 2, 10
 CONFLICT_PAUSE = 2.0
 
 
-class GetRawUpdates(GetUpdates):
+class GetRawUpdates(TelegramMethod[list[dict[str, Any]]]):
     """As Telegram sent them: one update that nobody can parse must not hold up the others."""
 
-    __returning__ = list[dict[str, Any]]  # type: ignore[assignment]
+    __returning__ = list[dict[str, Any]]
     __api_method__ = "getUpdates"
+
+    offset: int
+    timeout: int  #: seconds
+    allowed_updates: list[str]
 
 
 class Polling:

@@ -15,8 +15,8 @@ MOST = 6
 
 #: Big cities that have no zone of their own name.
 _CITIES = {
-    "Europe/Moscow": "санкт петербург|петербург|питер|спб|мск|msk|saint petersburg|st petersburg|казань|kazan|сочи|sochi|"
-    "краснодар|krasnodar|нижний новгород|nizhny novgorod|ростов на дону|воронеж",
+    "Europe/Moscow": "санкт петербург|петербург|питер|спб|мск|msk|saint petersburg|st petersburg|"
+    "казань|kazan|сочи|sochi|краснодар|krasnodar|нижний новгород|nizhny novgorod|ростов на дону|воронеж",
     "Asia/Yekaterinburg": "пермь|perm|уфа|ufa|челябинск|chelyabinsk|тюмень|tyumen",
     "Asia/Almaty": "астана|astana",
     "Europe/Berlin": "мюнхен|munich|гамбург|hamburg|франкфурт|frankfurt|кельн|cologne|дюссельдорф",

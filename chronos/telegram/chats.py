@@ -49,9 +49,7 @@ def mark_reachable(connection: Connection, bot: int, chat: int) -> None:
     connection.execute(_REACHABLE, {"bot": bot, "chat": chat})
 
 
-def remember(
-    connection: Connection, bot: int, chat: int, kind: str, title: str | None, username: str | None
-) -> None:
+def remember(connection: Connection, bot: int, chat: int, kind: str, title: str | None, username: str | None) -> None:
     """A chat in which the bot is or was."""
     facts = {"bot": bot, "chat": chat, "kind": kind, "title": title, "username": username}
     connection.execute(_SEEN, facts)

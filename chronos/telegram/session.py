@@ -12,7 +12,7 @@ from typing import Any
 
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.methods import GetUpdates, TelegramMethod
+from aiogram.methods import TelegramMethod
 from aiogram.methods.base import TelegramType
 from aiogram.types import BufferedInputFile, FSInputFile, InputFile
 from aiogram.types.base import TelegramObject
@@ -104,7 +104,7 @@ class Session(AiohttpSession):
 
 def allowed_seconds(method: Any, timeout: float | None) -> float:
     """A call gets 15 s; one that uploads more by its size; a long poll the time that it asks for."""
-    if isinstance(method, GetUpdates):
+    if method.__api_method__ == "getUpdates":
         return CALL_SECONDS + (method.timeout or 0)
     if timeout is not None:
         return float(timeout)

@@ -7,7 +7,18 @@ from aiogram import Router
 
 def all_of_them() -> list[Router]:
     """Fresh ones: a router belongs to one dispatcher."""
-    from chronos.bot.routers import access, cancelling, dead_letters, people, queues, report, rest, settings, tasks
+    from chronos.bot.routers import (
+        access,
+        cancelling,
+        dead_letters,
+        people,
+        queues,
+        report,
+        rest,
+        settings,
+        tasks,
+        zone,
+    )
 
-    made = [feature.router() for feature in (people, access, report, tasks, cancelling, queues, dead_letters, settings)]
-    return [*made, rest.router()]
+    features = (people, access, report, tasks, cancelling, queues, dead_letters, settings, zone, rest)
+    return [feature.router() for feature in features]

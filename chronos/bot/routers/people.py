@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from aiogram import Bot, Router
@@ -32,7 +33,7 @@ async def start(message: Message, talk: Talk, command: CommandObject, here: Runt
     if command.args and talk.private:
         role = await talk.run(people.accept, here, command.args.strip(), person.id)
         if role is not None:
-            talk.person = await talk.run(people.find, here, person.id) or person
+            talk.person = replace(person, role=role)
             await talk.run(people.subscribe, here, bot.id, person.id)
             await talk.reply(talk.say("start.invited", name=person.name, role=talk.plain(f"role.{role}")))
             await commands.set_menu(bot, talk.person)
@@ -53,9 +54,7 @@ async def stop(message: Message, talk: Talk, here: Runtime, bot: Bot) -> None:
 
 async def help_(message: Message, talk: Talk) -> None:
     said = [
-        talk.say(
-            "help.line", command=command.name, what=talk.plain(f"command.{command.name}"), example=command.example
-        )
+        talk.say("help.line", command=command.name, what=talk.plain(f"command.{command.name}"), example=command.example)
         for command in commands.COMMANDS
         if talk.person.may(command.role)
     ]

@@ -33,9 +33,7 @@ def router() -> Router:
     made.callback_query.register(
         pause, F.data.regexp(rf"^q:pause:({_NAMES}):(\d{{1,6}})$").as_("found"), flags=may(Role.ADMIN)
     )
-    made.callback_query.register(
-        resume, F.data.regexp(rf"^q:resume:({_NAMES})$").as_("found"), flags=may(Role.ADMIN)
-    )
+    made.callback_query.register(resume, F.data.regexp(rf"^q:resume:({_NAMES})$").as_("found"), flags=may(Role.ADMIN))
     return made
 
 
@@ -76,7 +74,9 @@ async def resume(query: CallbackQuery, talk: Talk, found: re.Match[str], here: R
 async def _show(talk: Talk, here: Runtime) -> None:
     found = await talk.run(queue_control.overview, here)
     said = [
-        talk.say("queues.line", icon=_icon(queue), name=queue_name(queue.queue, talk.language), state=_state(talk, queue))
+        talk.say(
+            "queues.line", icon=_icon(queue), name=queue_name(queue.queue, talk.language), state=_state(talk, queue)
+        )
         for queue in found
     ]
     buttons = [_button(talk, queue) for queue in found]

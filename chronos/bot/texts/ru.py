@@ -39,6 +39,7 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "command.grant": "дать человеку доступ",
     "command.revoke": "забрать доступ",
     # -- кнопки
+    "line": "{words}",
     "back": "‹ Назад",
     "cancel": "Отмена",
     "dropped": "Хорошо, ничего не делаю.",
@@ -66,26 +67,27 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "ago": "{span} назад",
     "in": "через {span}",
     "now": "только что",
+    "status.now": "{words}\n<code>{id}</code>",
     "status.story": "Что было:",
     "status.event": "• {when}: {what}",
-    "status.open": "{icon} {id}",
     "event.accepted": "задача принята",
     "event.started": "начата",
     "event.started.again": "начата, попытка {count} из {most}",
     "event.retry": "не получилось: {why}",
     "event.retry.silent": "не получилось, будет новая попытка",
     "event.later": "отложена: {why}",
+    "event.later.silent": "отложена",
+    "event.arrived": "отмечено, что дошло",
     "event.crash": "процесс, который её выполнял, погиб; задача вернулась в очередь",
     "event.handed back": "вернулась в очередь",
     "event.revived": "запущена снова",
     "event.unknown": "ответ Telegram потерялся",
     "event.cancel": "попросили отменить",
-    "event.ended": "{state}",
     # -- отмена
     "cancel.which": "Что отменить?",
     "cancel.nothing": "Отменять нечего: ни одна ваша задача не ждёт и не выполняется.",
-    "cancel.done": "🚫 Отменено: {title}, <code>{id}</code>",
-    "cancel.asked": "🚫 Останавливаю: {title}, <code>{id}</code>",
+    "cancel.done": "🚫 Отменено: {title}, {id}",
+    "cancel.asked": "🚫 Останавливаю: {title}, {id}",
     "cancel.late": "Уже поздно: {title}, {state}.",
     # -- настройки
     "settings": "⚙️ Настройки\nЯзык: {language}\nЧасовой пояс: {zone}",
@@ -158,7 +160,8 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "dlq.inside": "внутренняя ошибка, подробности: {command}",
     "dlq.gone": "Этих задач здесь больше нет",
     # -- доступ
-    "grant.how": "Кому дать доступ? Номер показывает /start того человека.\nНапример: <code>/grant 123456789 editor</code>\n"
+    "grant.how": "Кому дать доступ? Номер показывает /start того человека.\n"
+    "Например: <code>/grant 123456789 editor</code>\n"
     "Роли: user (пользователь), editor (редактор), admin (администратор).",
     "grant.who": "Доступ есть у этих людей:",
     "grant.line": "• {name}, <code>{id}</code>: {role}",
@@ -173,7 +176,6 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "away": "⏳ База данных сейчас недоступна. Ваше сообщение не потеряется: отвечу, как только она вернётся.",
     "put aside": "Я не смог выполнить «{what}». Администраторы уже знают и разберутся.",
     "put aside.press": "нажатие кнопки",
-    "put aside.admin": "⚠️ Не обработано сообщение {number} от {name}: «{what}». Оно отложено, причина в журнале бота.",
     "error.away": "База данных сейчас недоступна, попробуйте через минуту.",
     "error.not_so": "Так не получится. /help покажет, как это пишется.",
     "error.no_period": "«{given}» не похоже на период. Напишите today, 7d, 30d или 2026-11-01..2026-11-15.",
