@@ -45,7 +45,8 @@ POLICIES: dict[str, QueuePolicy] = {
         # A delivery moves up to 2 GB: three runs, ten minutes for each, and a first pause of 10 s because
         # what breaks it (a slow source, a full disk) does not heal in three. 4 at once: they share one uplink.
         QueuePolicy("delivery", runs=3, backoff=10, time_limit=600, concurrency=4),
-        QueuePolicy("system", runs=3, backoff=2, time_limit=120),
+        # A notice that comes twice is better than one that never comes.
+        QueuePolicy("system", runs=3, backoff=2, time_limit=120, repeat_unknown=True),
     )
 }
 

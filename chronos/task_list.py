@@ -12,7 +12,7 @@ from sqlalchemy import text
 from chronos.errors import BadInput
 from chronos.logs import redacted
 from chronos.models import TaskStatus
-from chronos.models.task import SHORTEST_ID
+from chronos.models.task import ROUTINE, SHORTEST_ID
 from chronos.queues import policy_of
 from chronos.runtime import Runtime
 
@@ -44,6 +44,7 @@ select t.id, t.queue, t.task_name, t.status, t.attempt, t.max_attempts, t.create
        (select n.id from tasks n where n.id > t.id order by n.id limit 1) as after
 from (select * from tasks where (cast(:status as text) is null or status = :status)
       and (cast(:queue as text) is null or queue = :queue) and (cast(:name as text) is null or task_name = :name)
+      and (:routine or not task_name = any(cast(:hidden as text[])) or status in ('failed', 'unknown'))
       and (cast(:user as bigint) is null or user_id = :user) and (not :asked_for or queue <> 'system')
       and (cast(:older_than as uuid) is null or id < :older_than)
       and (not :alive or status in ('pending', 'in_progress'))
@@ -64,7 +65,10 @@ def newest(
     older_than: uuid.UUID | None = None,
     most: int = 20,
 ) -> list[TaskLine]:
-    """asked_for: without those that Chronos gives itself; alive: only what waits or runs."""
+    """Housekeeping, notices and alarms only when their queue or name is asked for, or when they failed.
+
+    asked_for: without any that Chronos gives itself; alive: only what waits or runs.
+    """
     if status is not None and status not in set(TaskStatus):
         raise BadInput(f"unknown status {status!r}: choose one of {', '.join(TaskStatus)}")
     if queue is not None:
@@ -74,7 +78,8 @@ def newest(
             _NEWEST,
             {
                 "status": status, "queue": queue, "name": name, "most": most, "user": user_id, "asked_for": asked_for,
-                "alive": alive, "older_than": older_than,
+                "alive": alive, "older_than": older_than, "routine": queue is not None or name is not None,
+                "hidden": list(ROUTINE),
             },
         ).all()  # fmt: skip
     lines = []

@@ -10,7 +10,7 @@ from chronos.errors import BadInput, ChronosError
 try:
     # Before any actor: without a broker Dramatiq silently takes one on localhost.
     broker = make_broker()
-    from chronos.actors import housekeeping, report, system
+    from chronos.actors import housekeeping, notice, report, system
 
     for _module in settings().actor_modules:
         try:
@@ -21,4 +21,4 @@ except ChronosError as _error:
     sys.stderr.write(f"chronos: {_error}\n")
     raise SystemExit(2) from None
 
-__all__ = ["broker", "housekeeping", "report", "system"]
+__all__ = ["broker", "housekeeping", "notice", "report", "system"]

@@ -6,8 +6,22 @@ now, `press` does what a button says. Importing this package does not import aio
 
 from chronos.cards.facts import CardFacts, facts_of
 from chronos.cards.pressing import Place, press
-from chronos.cards.showing import open_card, show
+from chronos.cards.showing import Card, card_of, open_card, send_anew, show
 from chronos.cards.words import Words, words_of
 from chronos.models.buttons import Button, Press
 
-__all__ = ["Button", "CardFacts", "Place", "Press", "Words", "facts_of", "open_card", "press", "show", "words_of"]
+__all__ = [
+    "Button",
+    "Card",
+    "CardFacts",
+    "Place",
+    "Press",
+    "Words",
+    "card_of",
+    "facts_of",
+    "open_card",
+    "press",
+    "send_anew",
+    "show",
+    "words_of",
+]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, text
 
+from chronos.language import language_for
 from chronos.models import TaskStateRecord
 from chronos.runtime import Runtime
 from chronos.task_facts import Facts, facts_about
@@ -17,13 +18,14 @@ class CardFacts:
     task: TaskStateRecord
     doubts: list[str] = field(default_factory=list)  #: keys of the messages that may have arrived, the oldest first
     zone: str | None = None  #: of whoever asked for the task
+    language: str = "en"  #: theirs, where no card says which
     around: Facts | None = None  #: of a task that waits: why
 
 
 _TASK = text("""
-select t.*, u.time_zone,
+select t.*, u.time_zone, u.language, u.language_code,
   array(select s.key from sends s where s.task_id = t.id and s.state = 'unknown' order by s.created_at, s.key) as doubts
-from tasks t left join users u on u.id = t.user_id where t.id = :id
+from tasks t left join users u on u.id = coalesce(t.user_id, t.chat) where t.id = :id
 """)
 
 
@@ -34,4 +36,6 @@ def facts_of(connection: Connection, runtime: Runtime, task_id: uuid.UUID) -> Ca
         return None
     task = TaskStateRecord.model_validate(dict(row._mapping))
     around = facts_about(connection, runtime, task) if task.status == "pending" else None
-    return CardFacts(task, row.doubts if task.status == "unknown" else [], row.time_zone, around)
+    doubts = row.doubts if task.status == "unknown" else []
+    language = language_for(row.language or task.params.get("language"), row.language_code)
+    return CardFacts(task, doubts, row.time_zone, language, around)

@@ -10,13 +10,14 @@ from typing import Any
 from sqlalchemy import Connection, TextClause, text
 
 from chronos import telegram
-from chronos.cards.facts import facts_of
+from chronos.cards.facts import CardFacts, facts_of
 from chronos.cards.words import Words, words_of
-from chronos.errors import PermanentError
+from chronos.errors import Ambiguous, PermanentError
+from chronos.models import FINAL
 from chronos.runtime import runtime
 from chronos.telegram import NOTICE, Urgency, sending_as
 from chronos.telegram.reasons import later
-from chronos.telegram.sends import OTHER_BOT_SECONDS
+from chronos.telegram.sends import OTHER_BOT_SECONDS, Run
 
 #: Edits of one `show`: a task that moves while it is being shown is shown again.
 MOST_EDITS = 4
@@ -96,6 +97,54 @@ async def show(task_id: uuid.UUID, *, urgency: Urgency = NOTICE) -> bool:
         facts = {"task": task_id, "message": card.message_id, "shown": edited}
         await asyncio.to_thread(_write, _KEEP, facts)
     return True
+
+
+async def send_anew(ctx: Run, task_id: uuid.UUID, urgency: Urgency = NOTICE) -> bool:
+    """A message for a task that has no card; it becomes the card. False: its end needs no words.
+
+    `ctx` is the run of the notice: its ledger keeps the message from being sent twice.
+    """
+    found = await asyncio.to_thread(_facts_to_tell, task_id)
+    if found is None:
+        return False
+    facts, chat = found
+    words = words_of(facts, facts.language)
+    from aiogram.methods import SendMessage
+
+    method = SendMessage(chat_id=chat, text=words.text, reply_markup=words.keyboard)
+    try:
+        sent = await telegram.send(ctx, "notice", method, urgency=urgency)
+    except Ambiguous:
+        # A notice that comes twice is better than one that never comes.
+        sent = await telegram.send(ctx, "notice again", method, urgency=urgency)
+    if sent.message_id is not None:
+        await asyncio.to_thread(_keep_sent, facts, words, sent)
+    return True
+
+
+_SPOKE = text("""
+select exists (select from sends s where s.task_id = :task and s.state = 'sent' and s.chat = :chat)
+""")
+
+
+def _facts_to_tell(task_id: uuid.UUID) -> tuple[CardFacts, int] | None:
+    with runtime().database.statement() as connection:
+        facts = facts_of(connection, runtime(), task_id)
+        if facts is None or facts.task.chat is None or facts.task.status not in FINAL:
+            return None
+        spoke = connection.execute(_SPOKE, {"task": task_id, "chat": facts.task.chat}).scalar_one()
+    if facts.task.status == "completed" and spoke:
+        # What was asked for has come to the chat itself.
+        return None
+    return facts, facts.task.chat
+
+
+def _keep_sent(facts: CardFacts, words: Words, sent: telegram.Sent) -> None:
+    bot, _ = telegram.this_bot()
+    with runtime().database.statement() as connection:
+        chat = sent.chat if sent.chat is not None else facts.task.chat
+        assert chat is not None and sent.message_id is not None  # noqa: S101
+        open_card(connection, facts.task.id, bot.id, chat, sent.message_id, facts.language, words)
 
 
 async def _edit(card: Card, words: Words, urgency: Urgency) -> None:

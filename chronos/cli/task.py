@@ -29,6 +29,8 @@ def submit(
     key: Annotated[str | None, typer.Option(help="idempotency key: the same key is the same task")] = None,
     priority: Annotated[int, typer.Option(help="1 first ... 9 last")] = 5,
     at: Annotated[str | None, typer.Option(help="not before: ISO time with zone, or 10m")] = None,
+    chat: Annotated[int | None, typer.Option(help="numeric id of the Telegram chat that gets what it makes")] = None,
+    user: Annotated[int | None, typer.Option(help="numeric Telegram id of the person it is for")] = None,
     expires: Annotated[str | None, typer.Option(help="not after: ISO time with zone, or 10m")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +55,7 @@ def submit(
         raise BadInput(f"{name} lives in queue {actor.queue_name!r}, not in {queue!r}")
     new = NewTask(
         actor.queue_name, name, checked_params(name, actor.options["params"], data), priority=priority,
-        run_at=run_at, expires_at=expires_at, idempotency_key=key,
+        run_at=run_at, expires_at=expires_at, idempotency_key=key, chat=chat, user_id=user,
     )  # fmt: skip
     done = runtime().submit(new)[0]
     words = f"accepted: {done.id}" if done.created else f"already there: {done.id}"

@@ -48,6 +48,7 @@ class Update(Base):
     handled_at: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))
     put_aside_at: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))
     error: Mapped[str | None] = mapped_column(Text)  #: of the last try that failed
+    told_at: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))  #: when the admins heard of it
 
     __table_args__ = (
         CheckConstraint("tries >= 0", name="tries"),

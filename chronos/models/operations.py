@@ -93,10 +93,12 @@ class DeadLetter(Base):
     traceback: Mapped[str | None] = mapped_column(Text)
     fingerprint: Mapped[str] = mapped_column(Text)
     retried_at: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))
+    told_at: Mapped[datetime | None] = mapped_column(TIMESTAMP(timezone=True))  #: when the admins heard of it
 
     __table_args__ = (
         Index("dead_letters_open_idx", "task_id", unique=True, postgresql_where=text("retried_at is null")),
         Index("dead_letters_cause_idx", "fingerprint", "failed_at"),
+        Index("dead_letters_untold_idx", "failed_at", postgresql_where=text("told_at is null")),
     )
 
 

@@ -29,6 +29,16 @@ class Housekeeping(Params):
     job: str
 
 
+class Tell(Params):
+    """How a task ended, for its chat. A trigger of the database asks for it (migration 0007)."""
+
+    task_id: uuid.UUID
+
+
+class Alarm(Params):
+    """What failed and the admins have not heard of. A trigger of the database asks for it (migration 0007)."""
+
+
 class Report(Params):
     """The activity of Chronos over a period, for the chat of the task; without a chat it is only made and stored."""
 

@@ -27,6 +27,10 @@ def short_id(id_: uuid.UUID) -> str:
     return str(id_)[:SHORTEST_ID]
 
 
+#: Actors of queue `system` that nobody asked for by name: no report counts them, no list shows them unasked.
+ROUTINE = ("keep_house", "tell", "alarm")
+
+
 class TaskQueueMessage(BaseModel):
     """What travels through RabbitMQ: a wake-up. The params stay in the row, so a message never holds a secret."""
 

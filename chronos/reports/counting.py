@@ -1,11 +1,12 @@
 """What a row counts for in a report, as SQL: the same for rows that are there and for rows that are being deleted.
 
 A task counts once, in the quarter of an hour in which it ended for the last time; a send in which it was begun.
-Routine housekeeping does not count, only its failures do: nobody waits for it.
+Housekeeping, notices and alarms do not count, only their failures do: nobody asked for them.
 """
 
 from __future__ import annotations
 
+from chronos.models.task import ROUTINE
 from chronos.reports.histograms import BUCKET, NONE
 
 #: What marks sample data: a task's phase, and the beginning of a send's key.
@@ -13,7 +14,8 @@ SAMPLE = "sample"
 
 #: Conditions and expressions on a row `t` of tasks.
 TROUBLE = "t.status in ('failed', 'unknown')"
-COUNTS = f"(t.task_name <> 'keep_house' or {TROUBLE})"
+_ROUTINE = ", ".join(f"'{name}'" for name in ROUTINE)
+COUNTS = f"(t.task_name not in ({_ROUTINE}) or {TROUBLE})"
 DURATION = f"""case when t.status = 'completed' and t.started_at is not null
     then {BUCKET.format(span="t.finished_at - t.started_at")} else {NONE} end"""
 FINGERPRINT = """md5(t.queue || ' ' || t.task_name || ' ' || coalesce(t.error_class, '') || ' '

@@ -3,9 +3,20 @@
 Importing this package does not import aiogram.
 """
 
-from chronos.telegram.bots import bot, call, close, is_made, run, this_bot
+from chronos.telegram.bots import bot, call, close, is_made, on_the_loop, run, this_bot
 from chronos.telegram.sends import Sent, send
-from chronos.telegram.urgency import BROADCAST, DELIVERY, NOTICE, OF_QUEUE, POST, REMINDER, REPLY, Urgency, sending_as
+from chronos.telegram.urgency import (
+    BROADCAST,
+    DELIVERY,
+    NOTICE,
+    OF_QUEUE,
+    POST,
+    PROGRESS,
+    REMINDER,
+    REPLY,
+    Urgency,
+    sending_as,
+)
 
 __all__ = [
     "BROADCAST",
@@ -13,6 +24,7 @@ __all__ = [
     "NOTICE",
     "OF_QUEUE",
     "POST",
+    "PROGRESS",
     "REMINDER",
     "REPLY",
     "Sent",
@@ -21,6 +33,7 @@ __all__ = [
     "call",
     "close",
     "is_made",
+    "on_the_loop",
     "run",
     "send",
     "sending_as",

@@ -75,6 +75,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return thread.run_coroutine(coroutine)
 
 
+def on_the_loop() -> bool:
+    """Whether the caller is a coroutine of an actor."""
+    return get_event_loop_thread() is threading.current_thread()
+
+
 def is_made() -> bool:
     return _made is not None
 

@@ -6,7 +6,8 @@ Says of every failure whether the request may have reached the server: aiogram's
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from aiogram import Bot
@@ -26,6 +27,14 @@ CONNECT_SECONDS, CALL_SECONDS = 5.0, 15.0
 UPLOAD_BYTES_PER_SECOND = 128 * 1024
 #: Bytes that are allowed for when the size of an upload is not known.
 UNKNOWN_UPLOAD = 20 * 1024 * 1024
+
+
+class NotNow(Exception):
+    """What the call was let out for is no longer so; nothing was sent."""
+
+
+#: Whether the call may still leave; set by the sender.
+last_look: ContextVar[Callable[[], bool] | None] = ContextVar("last_look", default=None)
 
 
 class NoAnswer(Exception):
@@ -51,6 +60,9 @@ class Session(AiohttpSession):
             raise permanent("file gone") from error
         except Exception as error:
             raise NotSent(one_line(error)) from error
+        look = last_look.get()
+        if look is not None and not look():
+            raise NotNow
         url = self.api.api_url(token=bot.token, method=method.__api_method__)
         limits = ClientTimeout(total=seconds, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS)
         try:

@@ -22,11 +22,12 @@ REPLY = Urgency("reply", tolerance=1.0, patience=30.0)
 POST = Urgency("post", tolerance=0.7, patience=5.0)
 REMINDER = Urgency("reminder", tolerance=0.45, patience=5.0)
 NOTICE = Urgency("notice", tolerance=0.25, patience=5.0)  # reports too
+PROGRESS = Urgency("progress", tolerance=0.15, patience=0.5)  # nobody misses one that is left out
 DELIVERY = Urgency("delivery", tolerance=0.12, patience=5.0)
 BROADCAST = Urgency("broadcast", tolerance=0.05, patience=2.0)
 
 #: In the order in which they are served.
-URGENCIES = (REPLY, POST, REMINDER, NOTICE, DELIVERY, BROADCAST)
+URGENCIES = (REPLY, POST, REMINDER, NOTICE, PROGRESS, DELIVERY, BROADCAST)
 
 #: What the tasks of a queue send, unless they say otherwise.
 OF_QUEUE = {
