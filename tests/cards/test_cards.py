@@ -45,7 +45,7 @@ def test_an_actor_that_is_a_coroutine_shows_its_progress_too(chat: Chat) -> None
 def test_progress_that_telegram_refuses_costs_the_run_nothing(chat: Chat) -> None:
     chat.sandbox.fault("429", next=1, retry_after=2, method="editMessageText", bot=chat.bot)
     chat.submit(gate=str(chat.gate))
-    eventually(lambda: chat.edits())
+    eventually(chat.edits)
     chat.gate.touch()
     eventually(lambda: chat.sql("select 1 from tasks where task_name = 'walk' and status = 'completed'"), 1.5)
     assert chat.tasks()[0][2] == 1
