@@ -26,7 +26,8 @@ with letters as (
 ), aside as (
   update updates set told_at = clock_timestamp() where put_aside_at is not null and told_at is null returning 1
 ), causes as (
-  select original_queue as queue, left(fingerprint, 8) as cause, min(error_class) as error_class, min(failure_reason) as reason, count(*) as number
+  select original_queue as queue, left(fingerprint, 8) as cause, min(error_class) as error_class,
+    min(failure_reason) as reason, count(*) as number
   from letters where retried_at is null group by 1, 2
 ), news as (
   select jsonb_build_object(

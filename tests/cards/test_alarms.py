@@ -12,7 +12,8 @@ from chronos.runtime import Runtime
 from tests.cards.conftest import ADMIN, Chat
 
 LETTER = """insert into dead_letters (id, original_queue, original_job_id, original_job_data, failure_reason,
-    attempts_made, error_class, fingerprint) values (gen_random_uuid(), 'report', 'x', '{}', '''chat''', 1, 'KeyError', :mark)"""
+    attempts_made, error_class, fingerprint)
+    values (gen_random_uuid(), 'report', 'x', '{}', '''chat''', 1, 'KeyError', :mark)"""
 ALARMS = "select extract(epoch from run_at)::float, status from tasks where task_name = 'alarm' order by run_at"
 
 
