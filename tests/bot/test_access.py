@@ -10,7 +10,7 @@ from chronos.bot.commands import COMMANDS
 from chronos.bot.routers import all_of_them
 from chronos.errors import BadInput
 from chronos.models.user import Role
-from tests.bot.conftest import Bot, Who
+from tests.bot.conftest import Bot, Who, menu_of
 from tests.processes import eventually
 
 

@@ -71,8 +71,7 @@ def test_an_update_of_a_kind_that_we_do_not_know_has_a_place_too() -> None:
 
 def test_a_broken_update_is_put_aside_and_the_next_of_its_chat_goes_on(bot: Bot, user: Who) -> None:
     user.says("/help")
-    assert bot.app is not None
-    bot.app.inbox.store([update(user.id, "/<b>broken")])
+    bot.deliver(update(user.id, "/<b>broken"))
     found = "select put_aside_at is not null, error is not null from updates where chat = :id and handled_at is null"
     eventually(lambda: bot.sql(found, id=user.id) == [(True, True)], 20)
     eventually(lambda: "Я не смог выполнить «/<b>broken»" in user.last()["text"], 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -10,16 +11,19 @@ from typing import Any
 
 import pytest
 
+from chronos.bot.app import App
 from chronos.config import Settings
+from chronos.db import Database
 from chronos.models.user import Role
 from chronos.runtime import Runtime
+from chronos.telegram.sender import make_bot
 from private_services import PrivatePostgres
 from telegram_sandbox.client import Sandbox
 from telegram_sandbox.process import SandboxProcess
 from tests.bot.conftest import SECRET, Bot, BotProcess, Who, new_database
 from tests.processes import eventually
 
-BOT = 8_500_001
+BOT, REFUSED = 8_500_001, 8_500_002
 _people = itertools.count(700_001)
 
 
@@ -76,16 +80,19 @@ def house(
     made.runtime.close()
 
 
-def test_a_second_bot_says_who_polls_and_stops(house: House) -> None:
-    first = house.running()
-    second = house.start()
+def test_a_second_bot_says_who_polls_and_stops(bot: Bot, tmp_path: Path) -> None:
+    """The first one is the bot of this process."""
+    environment = {
+        "CHRONOS_DATABASE_URL": bot.here.database.url.render_as_string(hide_password=False),
+        "CHRONOS_BOT_TOKEN": f"{bot.id}:{SECRET}",
+        "CHRONOS_TELEGRAM_URL": bot.sandbox.url,
+    }
+    second = BotProcess(environment, tmp_path / "second.log")
     assert second.process.wait(60) == 2
-    house.processes.remove(second)
     lines = [line for line in second.words().splitlines() if line.startswith("chronos: ")]
     assert len(lines) == 1 and "Traceback" not in second.words()
-    assert f"polled already by process {first.process.pid} on {os.uname().nodename} since " in lines[0]
-    assert first.process.poll() is None
-    assert "/report" in house.new().says("/help")["text"]
+    assert f"polled already by process {os.getpid()} on {os.uname().nodename} since " in lines[0]
+    assert "/report" in bot.new(Role.USER).says("/help")["text"]
 
 
 def test_a_bot_that_is_killed_while_it_handles_loses_nothing_and_doubles_no_task(house: House) -> None:
@@ -125,11 +132,21 @@ def test_a_bot_that_is_asked_to_stop_finishes_what_it_handles(house: House) -> N
     assert house.sql("select poller, poller_beat_at from bots where id = :id", id=BOT) == [(None, None)]
 
 
-def test_a_refused_token_ends_the_bot_with_one_line(house: House) -> None:
-    house.sandbox.bot(BOT, revoked=True)
-    refused = house.start()
-    assert refused.process.wait(60) == 2
-    house.sandbox.bot(BOT, revoked=False)
-    lines = [line for line in refused.words().splitlines() if line.startswith("chronos: ")]
-    assert lines == [f"chronos: Telegram refuses the token of bot {BOT}: @BotFather shows the one that works"]
-    assert "Traceback" not in refused.words() and SECRET not in refused.words()
+def test_a_refused_token_ends_the_bot_with_one_line(
+    runtime: Runtime, bot_sandbox: SandboxProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bot_sandbox.client.bot(REFUSED, revoked=True)
+
+    async def live() -> int:
+        budget = Database(runtime.database.url.render_as_string(hide_password=False), runtime.settings, connections=1)
+        made, sender = make_bot(f"{REFUSED}:{SECRET}", runtime.database, budget, telegram_url=bot_sandbox.url)
+        try:
+            return await App(runtime, made).main()
+        finally:
+            await made.session.close()
+            await sender.close()
+
+    assert asyncio.run(live()) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"chronos: Telegram refuses the token of bot {REFUSED}: @BotFather shows the one that works"
+    )

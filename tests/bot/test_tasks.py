@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from chronos.models.new_task import NewTask
 from chronos.models.user import Role
-from tests.bot.conftest import Bot, Who, buttons_of
+from tests.bot.conftest import Bot, Who, buttons_of, call
 from tests.processes import eventually
 
 
@@ -33,14 +33,11 @@ def test_a_report_is_asked_for_by_buttons_and_acknowledged_with_its_id(bot: Bot,
 
 def test_a_repeated_tap_is_the_same_task(bot: Bot, user: Who) -> None:
     asked = user.says("/generate_report")
-    data = [button for row in asked["reply_markup"]["inline_keyboard"] for button in row]
-    for button in (data[1], data[1], data[2]):
-        query = {
-            "id": str(uuid.uuid4().int % 10**15), "from": {"id": user.id, "is_bot": False, "first_name": "x",
-            "language_code": "ru"}, "message": asked, "chat_instance": "1", "data": button["callback_data"],
-        }  # fmt: skip
-        number = 10**9 + int(query["id"]) % 10**8
-        bot.app.inbox.store([{"update_id": number, "callback_query": query}])  # type: ignore[union-attr]
+    data = [button["callback_data"] for row in asked["reply_markup"]["inline_keyboard"] for button in row]
+    sender = {"id": user.id, "is_bot": False, "first_name": "x", "language_code": "ru"}
+    for number, pressed in enumerate((data[1], data[1], data[2]), start=1):
+        query = {"id": str(number), "from": sender, "message": asked, "chat_instance": "1", "data": pressed}
+        bot.deliver({"update_id": 2_100_000_000 + number, "callback_query": query})
     done = "select count(*) from updates where chat = :id and handled_at is null"
     eventually(lambda: bot.sql(done, id=user.id) == [(0,)], 20)
     assert bot.sql("select count(*), min(params ->> 'period') from tasks where user_id = :id", id=user.id) == [
@@ -114,7 +111,7 @@ def test_cancel_takes_the_only_one_or_asks(bot: Bot, user: Who) -> None:
     asked = user.says("/cancel")
     assert "Что отменить?" in asked["text"]
     user.presses(f"✖ {str(several[0])[:13]}")
-    states = "select status from tasks where user_id = :id order by id"
+    states = "select status from tasks where user_id = :id and queue = 'post' order by id"
     assert sorted(bot.sql(states, id=user.id)) == [("cancelled",), ("cancelled",), ("pending",)]
     assert "Уже поздно" in user.says(f"/cancel {only}")["text"]
 
@@ -141,12 +138,10 @@ def test_words_without_a_command_get_one_friendly_line(user: Who) -> None:
 
 
 def test_a_press_on_an_old_button_is_answered(bot: Bot, user: Who) -> None:
-    user.says("/settings")
-    bot.sql("select 1")
-    user.presses("Язык")
-    assert user.is_answered("‹ Назад") == ""
-    settings = user.last()
-    assert settings["text"].startswith("⚙️ Настройки")
+    user.says("/help")
+    keyboard = {"inline_keyboard": [[{"text": "Старая", "callback_data": "gone:1"}]]}
+    call(bot, "sendMessage", chat_id=user.id, text="x", reply_markup=keyboard)
+    assert user.is_answered("Старая") == "Эта кнопка больше не действует, начните заново"
 
 
 def test_the_language_is_changed_and_back_to_telegrams(bot: Bot, user: Who) -> None:

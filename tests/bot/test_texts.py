@@ -58,10 +58,10 @@ def test_words_of_people_are_shown_as_they_are_and_format_nothing(words: str) ->
         names = fields_of(text) - {"count"}
         if not names:
             continue
-        fields: dict[str, str | float] = {name: words for name in names}
+        fields: dict[str, str | float] = dict.fromkeys(names, words)
         plain, entities = parse_html(say("ru", key, count=5, **fields))
         assert plain.count(words) >= len(names), key
-        _, harmless = parse_html(say("ru", key, count=5, **{name: "x" for name in names}))
+        _, harmless = parse_html(say("ru", key, count=5, **dict.fromkeys(names, "x")))
         assert [entity["type"] for entity in entities] == [entity["type"] for entity in harmless], key
 
 
