@@ -116,10 +116,10 @@ def break_database(connection: psycopg.Connection[Any], breaks: str) -> None:
     """The part of the breaks that is in the database of a stage, before any worker is there."""
     if "limit" not in breaks.split(","):
         return
-    [(function,)] = connection.execute("select pg_get_functiondef('claim_limited'::regproc)").fetchall()
+    [(function,)] = connection.execute("select pg_get_functiondef('claim_within_limits'::regproc)").fetchall()
     lock = "perform 1 from limits l where l.queue = the_queue order by l.key for update;"
     if lock not in function:
-        raise SystemExit(f"chaos: claim_limited has no {lock!r}: this break no longer fits the engine")
+        raise SystemExit(f"chaos: claim_within_limits has no {lock!r}: this break no longer fits the engine")
     connection.execute(function.replace(lock, ""))
 
 

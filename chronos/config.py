@@ -54,6 +54,9 @@ class Settings(BaseSettings):
     paid_broadcast: bool = Field(
         False, description="the bot pays for up to 1,000 messages per second (allow_paid_broadcast)"
     )
+    sandbox_port: int | None = Field(
+        None, ge=1, le=65535, description="port of the Telegram sandbox; empty: 8081, or a free one when that is taken"
+    )
     data_dir: Path = Field(
         default_factory=_default_data_dir, description="folder of the embedded servers, their data and logs"
     )

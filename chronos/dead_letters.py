@@ -151,7 +151,7 @@ def _only_one(choice: Choice, found: int) -> None:
     if choice.id is None:
         return
     if found == 0:
-        raise BadInput(f"there is no dead letter {choice.id}")
+        raise BadInput(f"there is no dead letter {choice.id}", "no_letter")
     if found > 1:
         raise BadInput(f"{found} dead letters begin with {choice.id}: give more of the id")
 

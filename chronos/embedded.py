@@ -1,31 +1,34 @@
 """`chronos up`: everything on embedded parts in one terminal; a second start continues where the first was.
 
-This process owns the servers and supervises the worker; it also gives the housekeeping's ticks, so no periodiq is
-needed. None of them outlives it, not even after kill -9.
+This process owns the servers and supervises the worker and the bot; it also gives the housekeeping's ticks, so no
+periodiq is needed. None of them outlives it, not even after kill -9.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import psutil
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from chronos import running
+from chronos import people, playground, running
 from chronos.config import Settings, settings
 from chronos.db import Database
 from chronos.engine import schema
 from chronos.errors import BadInput, ChronosError
 from chronos.invocation import program, short
+from chronos.models.user import Role
 from chronos.runtime import EXIT_WRONG, runtime
 from chronos.servers import Say, Servers
-from chronos.supervisor import Supervisor, start_master
+from chronos.supervisor import Part, Supervisor, start_master
 from private_services import ServiceError
 from private_services.children import Child
 
@@ -57,11 +60,12 @@ class _Stack:
     def __init__(self, configuration: Settings, say: Say) -> None:
         self.configuration, self.say = configuration, say
         self.folder = configuration.data_dir
-        self.log = self.folder / "logs" / "worker.log"
         self.servers = Servers(configuration, say)
         self.ticks: Ticks
-        self.started = time.monotonic()
-        self.ready = self.introduced = self.away = False
+        self.worker = _Logged("worker", self.folder, self._start_worker)
+        self.bot = _Logged("bot", self.folder, self._start_bot)
+        self.introduced = self.away = False
+        self.username = ""
         self.supervisor: Supervisor | None = None
 
     def run(self, rabbitmq: bool, stack: ExitStack) -> int:
@@ -73,49 +77,65 @@ class _Stack:
         stack.callback(database.close)
         database.persist(lambda: schema.upgrade(database), deadline=configuration.connect_timeout_seconds)
         running.tell(self.folder, addresses)
+        self.environment = {**os.environ, **addresses}
+        if self.servers.sandbox is not None:
+            with database.transaction() as connection:
+                playground.furnish(connection)
         # Declares every actor, the user's own included: a module that cannot be imported is told here, in one line.
         from chronos.ticks import Ticks
 
         self.ticks = Ticks()
 
         stack.callback(runtime().database.close)
-        self._set_long_log_aside()
-        with open(self.log, "ab") as log:
-            born = log.tell()
-
-            def start() -> Child:
-                self.started, self.ready = time.monotonic(), False
-                return start_master(
-                    ["-p", "1", "-t", str(THREADS)],
-                    death_signal=signal.SIGKILL,  # its database goes with us: there is nothing to finish
-                    env={**os.environ, **addresses},
-                    output=log,
-                )
-
-            self.supervisor = Supervisor(
-                start,
-                configuration.shutdown_seconds,
-                lambda words: self.say("", words, ""),
-                on_stop=self._on_stop,
-                idle=self._idle,
-            )
-            code = self.supervisor.run()
+        self.supervisor = Supervisor(
+            [self.worker, self.bot],
+            configuration.shutdown_seconds,
+            lambda words: self.say("", words, ""),
+            on_stop=self._on_stop,
+            idle=self._idle,
+        )
+        code = self.supervisor.run()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the servers are stopped in order now
         if code != 0:
-            raise (BadInput if code == EXIT_WRONG else ChronosError)(_last_words(self.log, born, code))
+            guilty = self.supervisor.wrong or self.worker
+            assert isinstance(guilty, _Logged)  # noqa: S101
+            raise (BadInput if code == EXIT_WRONG else ChronosError)(guilty.last_words(code))
         waiting = self._count("pending", "in_progress")
         verb = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
         self.say("", "stopped, nothing lost" + (f": {verb} for the next start" if waiting else ""), "")
         return 0
 
-    # -- what happens while the worker runs
+    def _start_worker(self, log: IO[bytes]) -> Child:
+        return start_master(
+            ["-p", "1", "-t", str(THREADS)],
+            death_signal=signal.SIGKILL,  # its database goes with us: there is nothing to finish
+            env=self.environment,
+            output=log,
+        )
+
+    def _start_bot(self, log: IO[bytes]) -> Child:
+        return Child(
+            [sys.executable, "-m", "chronos.cli", "bot"],
+            death_signal=signal.SIGKILL,
+            env=self.environment,
+            output=log,
+            cwd=os.getcwd(),
+        )
+
+    # -- what happens while they run
 
     def _idle(self) -> float:
         """Seconds until the next look."""
-        self.servers.revive()
+        if self.servers.revive():
+            runtime().database.engine.dispose()  # its connections ended with the server that was
         try:
-            if not self.ready:
+            if not self.worker.ready:
                 self._look_for_the_worker()
+            if not self.bot.ready:
+                self._look_for_the_bot()
+            if self.worker.ready and self.bot.ready and not self.introduced:
+                self.introduced = True
+                self._introduce()
             self.ticks.give()
         except (DBAPIError, ChronosError) as error:
             if not self.away:
@@ -123,33 +143,53 @@ class _Stack:
             self.away = True
             return 1.0
         self.away = False
-        return 60.05 - time.time() % 60 if self.ready else 0.1
+        return 60.05 - time.time() % 60 if self.introduced and self.worker.ready and self.bot.ready else 0.1
 
     def _look_for_the_worker(self) -> None:
         with runtime().database.statement() as connection:
-            self.ready = bool(
-                connection.execute(
-                    text("select 1 from workers where not dead and pid = any(cast(:pids as int[]))"),
-                    {"pids": self._processes()},
-                ).scalar()
-            )
-        if self.ready:
-            took = time.monotonic() - self.started
-            self.say("worker", f"ready in {took:.1f} s", f"{THREADS} threads")
-            if not self.introduced:
-                self.introduced = True
-                self._introduce()
+            found = connection.execute(
+                text("select 1 from workers where not dead and pid = any(cast(:pids as int[]))"),
+                {"pids": self._processes()},
+            ).scalar()
+        if found:
+            self.worker.ready = True
+            self.say("worker", self.worker.took, f"{THREADS} threads")
+
+    def _look_for_the_bot(self) -> None:
+        with runtime().database.statement() as connection:
+            name = connection.execute(
+                text("select username from bots where id = :bot and cast(poller as jsonb) ->> 'pid' = :pid"),
+                {"bot": self.configuration.bot_id, "pid": str(self.bot.child.pid if self.bot.child else 0)},
+            ).scalar()
+        if name is not None:
+            self.bot.ready, self.username = True, str(name)
+            self.say("bot", self.bot.took, f"@{name} polls")
 
     def _introduce(self) -> None:
         waiting = self._count("pending", "in_progress")
         if waiting:
             self.say("tasks", "going on", f"{waiting} from the last time")
-        typed = program(self.folder)
-        self.say("", f"\nTry   {typed} doctor", "")
+        typed, logs = program(self.folder), short(self.folder / "logs")
+        if self.servers.sandbox is not None:
+            url = self.servers.sandbox.url
+            self.say("", f"\nOpen  {url}/   chat with the bot, as admin, editor or user", "")
+            self.say("", f'Or    {typed} sandbox say "/report" --as admin', "")
+            self.say("", "Real  CHRONOS_BOT_TOKEN=... make run   (a token from @BotFather)", "")
+        self._invite()
+        self.say("", f"Try   {typed} doctor", "")
         self.say("", f'      {typed} task submit ping \'{{"say": "hello"}}\'', "")
         self.say("", f"      {typed} task list", "")
-        self.say("", f"Logs  {short(self.log.parent)}", "")
+        self.say("", f"Logs  {logs}", "")
         self.say("", "Stop  Ctrl-C (a second start continues)\n", "")
+
+    def _invite(self) -> None:
+        """A link that makes the first who opens it an admin, once. In the sandbox anybody may play at that."""
+        if self.servers.sandbox is None and people.with_roles(runtime(), Role.ADMIN):
+            return
+        code = people.invite_admin(runtime())
+        sandbox = self.servers.sandbox
+        link = f"{sandbox.url}/?as=user2&start={code}" if sandbox else f"https://t.me/{self.username}?start={code}"
+        self.say("", f"Admin {link}   makes who opens it an admin, once", "")
 
     def _on_stop(self, asked: int) -> None:
         try:
@@ -188,30 +228,47 @@ class _Stack:
 
     def _processes(self) -> list[int]:
         """The worker's."""
-        master = self.supervisor.master if self.supervisor else None
+        master = self.worker.child
         try:
             return [child.pid for child in psutil.Process(master.pid).children(recursive=True)] if master else []
         except psutil.Error:
             return []
 
-    def _set_long_log_aside(self) -> None:
+
+class _Logged(Part):
+    """A part whose output goes into a file of the data folder."""
+
+    def __init__(self, name: str, folder: Path, launch: Callable[[IO[bytes]], Child]) -> None:
+        super().__init__(name, lambda: self._open_and(launch))
+        self.log = folder / "logs" / f"{name}.log"
+        self.ready = False
+        self._log_start = 0
+
+    def _open_and(self, launch: Callable[[IO[bytes]], Child]) -> Child:
+        self.ready = False
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".log.old"))
+        with open(self.log, "ab") as log:
+            self._log_start = log.tell()
+            return launch(log)
+
+    @property
+    def took(self) -> str:
+        return f"ready in {time.monotonic() - self.born:.1f} s"
+
+    def last_words(self, code: int) -> str:
+        """Why it could not be started, as it said itself."""
+        with open(self.log, "rb") as file:
+            file.seek(self._log_start)
+            lines = file.read().decode("utf-8", "replace").splitlines()
+        said = [line.removeprefix("chronos: ") for line in lines if line.startswith("chronos: ")]
+        return said[-1] if said else f"the {self.name} ended with exit code {code}: {self.log} says why"
 
 
 def _percent(progress: dict[str, Any] | None) -> str:
     if not progress or not progress.get("total"):
         return ""
     return f", {100 * progress['done'] / progress['total']:.0f} %"
-
-
-def _last_words(log: Path, start: int, code: int) -> str:
-    """Why the worker could not be started, as it said itself."""
-    with open(log, "rb") as file:
-        file.seek(start)
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    said = [line.removeprefix("chronos: ") for line in lines if line.startswith("chronos: ")]
-    return said[-1] if said else f"the worker ended with exit code {code}: {log} says why"
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,14 @@ class ChronosError(Exception):
 
 
 class BadInput(ChronosError):
-    """What was asked for cannot be done as it was asked; nothing was changed. The CLI exits with 2."""
+    """What was asked for cannot be done as it was asked; nothing was changed. The CLI exits with 2.
+
+    `reason` with its `fields` is the same for a front door that speaks other languages: a key of its texts.
+    """
+
+    def __init__(self, words: str, reason: str = "", **fields: Any) -> None:
+        super().__init__(words)
+        self.reason, self.fields = reason, fields
 
 
 class NotMigrated(ChronosError):

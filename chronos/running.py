@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from chronos.config import Settings
 from chronos.errors import BadInput
 
@@ -91,14 +89,23 @@ def _taken(lock: int, how: int) -> bool:
     return True
 
 
+#: What `chronos up` tells, and the setting that it is.
+_TOLD = {
+    "CHRONOS_DATABASE_URL": "database_url",
+    "CHRONOS_AMQP_URL": "amqp_url",
+    "CHRONOS_BOT_TOKEN": "bot_token",
+    "CHRONOS_TELEGRAM_URL": "telegram_url",
+}
+
+
 def completed(configuration: Settings) -> Settings:
-    """The settings, with the addresses of the running `chronos up` where no database was named."""
+    """The settings, with those of the running `chronos up` where no database was named."""
     if configuration.database_url is not None:
         return configuration
     values = told(configuration.data_dir)
-    addresses = {
-        field: SecretStr(values[name])
-        for field, name in (("database_url", "CHRONOS_DATABASE_URL"), ("amqp_url", "CHRONOS_AMQP_URL"))
-        if name in values and getattr(configuration, field) is None
-    }
-    return configuration.model_copy(update=addresses)
+    # By way of a second object, so that what was told is checked, and kept secret, like any other setting.
+    found = {field: values[name] for name, field in _TOLD.items() if name in values}
+    checked = Settings(**found) if found else configuration  # type: ignore[arg-type]
+    return configuration.model_copy(
+        update={field: getattr(checked, field) for field in found if getattr(configuration, field) is None}
+    )

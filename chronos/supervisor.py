@@ -1,9 +1,9 @@
-"""Keeps `dramatiq chronos.actors` running: its master ends with its first dead child, so somebody starts it again.
+"""Keeps processes running: Dramatiq's master ends with its first dead child, so somebody starts it again.
 
-1. A master that ends by itself is started again, with growing pauses; wrong settings or schema (exit 2) end us too.
-2. Asked to stop (SIGTERM, Ctrl-C) we ask the master, which finishes or hands back what runs; asked again, it hands
-   back at once. What does not end in time is killed.
-3. When we are killed, the kernel tells the master (`death_signal`), and its processes end with it.
+1. A part that ends by itself is started again, with growing pauses; wrong settings or schema (exit 2) end us too.
+2. Asked to stop (SIGTERM, Ctrl-C) we ask the parts, which finish or hand back what runs; asked again, they hand it back
+   at once. What does not end in time is killed.
+3. When we are killed, the kernel tells the parts (`death_signal`), and their processes end with them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from chronos.db import pauses
 from chronos.runtime import EXIT_WRONG
 from private_services.children import Child
 
-#: A master that lived so long did not fail at its start: the pauses begin anew.
+#: A part that lived so long did not fail at its start: the pauses begin anew.
 LONG_LIFE = 30.0
 FIRST_PAUSE = 0.2
-#: Seconds beyond the grace of the workers before they are killed.
+#: Seconds beyond the grace of the parts before they are killed.
 MARGIN = 5.0
 #: Seconds between two looks when nothing wakes us.
 IDLE = 60.0
@@ -48,10 +48,36 @@ def start_master(
     )
 
 
+class Part:
+    """A process that is to run, and the one that runs."""
+
+    def __init__(self, name: str, start: Callable[[], Child]) -> None:
+        self.name, self._launch = name, start
+        self.child: Child | None = None
+        self.born = self.start_at = 0.0
+        self._waits = pauses(FIRST_PAUSE)
+
+    def start(self) -> None:
+        self.born = time.monotonic()
+        self.child = self._launch()
+
+    @property
+    def running(self) -> bool:
+        return self.child is not None and self.child.running
+
+    def ended(self) -> float:
+        """It has ended by itself; the seconds after which it starts again."""
+        if time.monotonic() - self.born > LONG_LIFE:
+            self._waits = pauses(FIRST_PAUSE)
+        self.child, pause = None, next(self._waits)
+        self.start_at = time.monotonic() + pause
+        return pause
+
+
 class Supervisor:
     def __init__(
         self,
-        start: Callable[[], Child],
+        parts: Sequence[Part],
         grace: float,
         say: Callable[[str], None],
         *,
@@ -59,56 +85,65 @@ class Supervisor:
         idle: Callable[[], float] = lambda: IDLE,
     ) -> None:
         """on_stop(n): asked to stop for the n-th time. idle(): called now and then; seconds until the next call."""
-        self._start, self._grace, self._say = start, grace, say
+        self.parts, self._grace, self._say = parts, grace, say
         self._on_stop, self._idle = on_stop, idle
         self._asked = 0
         self._wakeups = -1
-        self.master: Child | None = None
+        #: Who ended because of wrong settings.
+        self.wrong: Part | None = None
 
     def run(self) -> int:
         """Until we are asked to stop; the exit code of this process. In the main thread: it takes the signals."""
         with self._signals():
-            waits = pauses(FIRST_PAUSE)
-            while not self._asked:
-                born = time.monotonic()
-                self.master = self._start()
-                try:
-                    code = self._watch(self.master)
-                finally:
-                    if self.master.running:
-                        self.master.kill()
-                if self._asked or code == EXIT_WRONG:
-                    return code
-                if time.monotonic() - born > LONG_LIFE:
-                    waits = pauses(FIRST_PAUSE)
-                pause = next(waits)
-                self._say(f"the worker ended ({_how(code)}) and is started again in {pause:g} s")
-                self._pause(pause)
-            return 0
+            try:
+                while not self._asked and self.wrong is None:
+                    for part in self.parts:
+                        self._keep(part)
+                    if self.wrong is None:
+                        self._sleep(min([self._idle(), *self._waits()]))
+                code = self._stop()
+                return code if self.wrong is None else EXIT_WRONG
+            finally:
+                for part in self.parts:
+                    if part.child is not None and part.running:
+                        part.child.kill()
 
-    def _watch(self, master: Child) -> int:
+    def _keep(self, part: Part) -> None:
+        if part.child is not None and not part.running:
+            code = part.child.exit_code or 0
+            if code == EXIT_WRONG:
+                self.wrong = part
+                return
+            pause = part.ended()
+            self._say(f"the {part.name} ended ({_how(code)}) and is started again in {pause:g} s")
+        if part.child is None and time.monotonic() >= part.start_at:
+            part.start()
+
+    def _waits(self) -> list[float]:
+        return [max(0.0, part.start_at - time.monotonic()) for part in self.parts if part.child is None]
+
+    def _stop(self) -> int:
+        """Ask every part to end, and see that it does; the first exit code that says that something went wrong."""
         told, told_at, ends = 0, 0.0, float("inf")
-        while master.running:
+        while running := [part for part in self.parts if part.running]:
             now = time.monotonic()
-            if told < min(self._asked, 2) and now >= told_at + SIGNAL_GAP:
+            if told < max(1, min(self._asked, 2)) and now >= told_at + SIGNAL_GAP:
                 told, told_at = told + 1, now
                 ends = min(ends, now + self._grace + MARGIN)
-                self._on_stop(told)
-                master.signal(signal.SIGTERM)
+                if self._asked:
+                    self._on_stop(told)
+                for part in running:
+                    assert part.child is not None  # noqa: S101
+                    part.child.signal(signal.SIGTERM)
             elif now > ends:
-                self._say(f"the worker did not end within {self._grace + MARGIN:g} s and is killed")
-                master.kill()
+                for part in running:
+                    self._say(f"the {part.name} did not end within {self._grace + MARGIN:g} s and is killed")
                 return 1
             else:
-                self._sleep(SIGNAL_GAP if told else self._idle())
-        code = master.exit_code or 0
+                self._sleep(SIGNAL_GAP)
+        codes = [part.child.exit_code or 0 for part in self.parts if part.child is not None]
         # SIGTERM reached it before it had begun to listen: nothing had started.
-        return 0 if told and code == -signal.SIGTERM else code
-
-    def _pause(self, seconds: float) -> None:
-        ends = time.monotonic() + seconds
-        while not self._asked and (left := ends - time.monotonic()) > 0:
-            self._sleep(left)
+        return next((code for code in codes if code not in (0, -signal.SIGTERM)), 0)
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal comes, that of a child's end included; one that came before the call counts."""

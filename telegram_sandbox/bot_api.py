@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import struct
 import time
@@ -21,7 +22,7 @@ from telegram_sandbox.messages import Messages
 from telegram_sandbox.methods import METHODS, Call
 from telegram_sandbox.parameters import Parameters
 from telegram_sandbox.polling import Polling, webhook
-from telegram_sandbox.rates import SENDS, Rates
+from telegram_sandbox.rates import Rates
 from telegram_sandbox.request_log import RequestLog, digest, stamp
 from telegram_sandbox.world import World
 
@@ -31,6 +32,8 @@ POLLING = {
     "deletewebhook": "deleteWebhook",
     "setwebhook": "setWebhook",
 }
+_log = logging.getLogger(__name__)
+
 BAD_GATEWAY = (
     "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"
     "<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/1.18.0</center>\r\n</body>\r\n</html>\r\n"
@@ -78,8 +81,17 @@ class BotApi:
             return await self._poll(request, bot, wanted, parameters, entry)
         except ApiError as error:
             _tell(entry, error)
+            if _gone(request):
+                # A bot that stops leaves its last poll behind, and its next request ends it.
+                entry["outcome"] = "gone"
             self._write(entry)
             return await self._answer(request, _refusal(error), error.code)
+        except Exception as error:
+            # A mistake of ours: the bot hears of it as of any broken server, whoever reads the log hears more.
+            entry.update({"outcome": "broken", "code": 500, "description": repr(error)})
+            self._write(entry)
+            _log.exception("%s of bot %s failed", entry["method"], entry["bot"])
+            return await self._answer(request, _refusal(ApiError(500, "Internal Server Error")), 500)
 
     async def _limited(
         self, request: web.BaseRequest, bot: Json, wanted: str, parameters: Parameters, entry: Json
@@ -147,11 +159,8 @@ class BotApi:
             entry.update(digest(_words(parameters)))
         seen = {"502": "html", "cut": "cut", "reset_before": "reset", "reset_after": "reset", "hang": "none"}
         if fault.kind == "429":
-            if wanted in SENDS or wanted.startswith("edit"):
-                whole = fault.scope == "bot" or chat is None
-                self.rates.hold(
-                    bot["id"], None if whole else chat.id if chat else None, fault.retry_after, time.monotonic()
-                )
+            held = None if fault.scope == "bot" or chat is None else chat.id
+            self.rates.hold(bot["id"], held, wanted, fault.retry_after, time.monotonic())
             raise too_many_requests(fault.retry_after)
         if fault.kind == "500":
             error = ApiError(500, "Internal Server Error")
@@ -185,7 +194,7 @@ class BotApi:
         if wanted == "getupdates":
             result: Any = await self.polling.updates(bot["id"], parameters, self.world.commit)
             entry["updates"] = [update["update_id"] for update in result]
-            if request.transport is None or request.transport.is_closing():
+            if _gone(request):
                 entry["outcome"] = "gone"
                 self._write(entry)
                 return web.Response()
@@ -231,6 +240,10 @@ class BotApi:
             return None
 
 
+def _gone(request: web.BaseRequest) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
 def _words(parameters: Parameters) -> str | None:
     """Of a call that is not carried out."""
     return parameters.text("text") or parameters.text("caption") or None
@@ -263,6 +276,6 @@ def _reset(request: web.BaseRequest) -> web.Response:
 
 async def _silence(request: web.BaseRequest) -> web.Response:
     """Until the client has enough."""
-    while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110 -- aiohttp tells nobody
+    while not _gone(request):  # noqa: ASYNC110 -- aiohttp tells nobody
         await asyncio.sleep(0.2)
     return web.Response()

@@ -50,7 +50,7 @@ def find_chat(world: World, bot: int, named: Any) -> Chat:
         raise bad_request("chat_id is empty")
     try:
         id_ = int(named)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         name = str(named).lower().removeprefix("@")
         for chat in world.chats.values():
             if str(named).startswith("@") and chat.get("username", "").lower() == name:

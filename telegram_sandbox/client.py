@@ -20,6 +20,8 @@ from telegram_sandbox.errors import Json, SandboxError
 
 #: Seconds without anything new after which a bot is believed to have answered.
 QUIET = 1.5
+#: Seconds that a bot that says it is typing is believed to go on.
+WORKING = 6.0
 TIMEOUT = 90.0
 
 
@@ -87,7 +89,7 @@ class Sandbox:
             for name, value in fields.items()
             if value is not None
         ]
-        name = urllib.parse.quote(file.name)
+        name = file.name.replace('"', "%22")
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
         body = b"".join([*parts, head.encode(), file.read_bytes(), f"\r\n--{boundary}--\r\n".encode()])
         return dict(self._call("POST", "upload", body, f"multipart/form-data; boundary={boundary}"))
@@ -110,17 +112,19 @@ class Sandbox:
     ) -> list[Json]:
         """What the bot did in this chat after the event `after`: {"kind": "message", "message", "edited"} for each of
         its messages in its last form, {"kind": "answer", "text", "alert"} for its answers to presses. Ends when nothing
-        new came for `quiet` seconds, or when `wait` is over."""
+        new came for `quiet` seconds and the bot does not say that it is typing, or when `wait` is over."""
         ends = time.monotonic() + wait
         found: dict[object, Json] = {}
+        working = False
         while (left := ends - time.monotonic()) > 0:
-            pause = min(left, quiet) if found else left
+            pause = min(left, max(quiet, WORKING) if working else quiet) if found else left
             news = self.get("answers", **{"as": as_}, chat=chat, bot=bot, after=after, wait=round(pause, 3))
             after = news["seq"]
             if not news["events"] and found:
                 break
             for event in news["events"]:
                 _add(found, event)
+                working = event["kind"] == "action"
         return list(found.values())
 
     def messages(
@@ -164,11 +168,11 @@ class Sandbox:
 
     # -- transport
 
-    def get(self, name: str, **query: Any) -> Any:
+    def get(self, name: str, /, **query: Any) -> Any:
         words = urllib.parse.urlencode({key: _word(value) for key, value in query.items() if value is not None})
         return self._call("GET", f"{name}?{words}")
 
-    def post(self, name: str, **wish: Any) -> Any:
+    def post(self, name: str, /, **wish: Any) -> Any:
         body = json.dumps({key: value for key, value in wish.items() if value is not None}).encode()
         return self._call("POST", name, body, "application/json")
 

@@ -50,6 +50,7 @@ class Messages:
         if keyboard:
             stored["keyboard"] = keyboard
         world.put(stored, "messages", chat.place, id_)
+        world.forget_old(chat.place)
         self.events.publish("message", place=chat.place, stored=stored)
         return message
 

@@ -28,7 +28,7 @@ class Parameters:
             return default
         try:
             return int(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return default
 
     def flag(self, name: str) -> bool:

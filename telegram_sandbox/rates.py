@@ -53,20 +53,21 @@ class Rates:
     limits: dict[str, Limit] = field(default_factory=lambda: dict(LIMITS))
     enabled: bool = True
     _buckets: dict[tuple[str, object], _Bucket] = field(default_factory=dict)
-    #: Until when (monotonic seconds) a bot, or a bot's chat, must wait.
-    _holds: dict[tuple[int, object], float] = field(default_factory=dict)
+    #: Until when (monotonic seconds) a bot, a bot's chat, or a method of a bot there must wait.
+    _holds: dict[tuple[int, int | None, str | None], float] = field(default_factory=dict)
 
     def take(self, bot: int, method: str, chat: int | None, kind: str | None, paid: bool, now: float) -> Refusal | None:
         """kind: private, group, supergroup or channel; None: a chat that there is not."""
-        if method not in SENDS and method not in EDITS:
-            return None
-        for scope in ((bot, None), (bot, chat)):
-            until = self._holds.get(scope)
-            if until is not None:
-                if now < until:
-                    return Refusal(math.ceil(until - now), "bot" if scope[1] is None else "chat", True)
-                del self._holds[scope]
-        if not self.enabled:
+        counts = method in SENDS or method in EDITS
+        if self._holds:
+            common = ((bot, None, None), (bot, chat, None)) if counts else ()
+            for scope in (*common, (bot, None, method), (bot, chat, method)):
+                until = self._holds.get(scope)
+                if until is not None:
+                    if now < until:
+                        return Refusal(math.ceil(until - now), "bot" if scope[1] is None else "chat", True)
+                    del self._holds[scope]
+        if not counts or not self.enabled:
             return None
         asked: list[tuple[str, object]] = [("paid" if paid else "bot", bot)]
         if kind is not None:
@@ -81,15 +82,16 @@ class Rates:
             if content + 1 > limit.burst + 1e-9:
                 wait = max(1, math.ceil((content + 1 - limit.burst) * limit.seconds / limit.amount))
                 whole_bot = name in ("bot", "paid")
-                self._holds[(bot, None if whole_bot else chat)] = now + wait
+                self._holds[(bot, None if whole_bot else chat, None)] = now + wait
                 return Refusal(wait, "bot" if whole_bot else "chat", False)
         for name, key in asked:
             self._buckets[(name, key)].content += 1
         return None
 
-    def hold(self, bot: int, chat: int | None, seconds: float, now: float) -> None:
-        """After an ordered 429. chat None: the whole bot."""
-        self._holds[(bot, chat)] = max(now + seconds, self._holds.get((bot, chat), 0.0))
+    def hold(self, bot: int, chat: int | None, method: str, seconds: float, now: float) -> None:
+        """After an ordered 429: sends and edits wait together, other methods alone. chat None: the whole bot."""
+        scope = (bot, chat, None if method in SENDS or method in EDITS else method)
+        self._holds[scope] = max(now + seconds, self._holds.get(scope, 0.0))
 
     def _content(self, name: str, key: object, limit: Limit, now: float) -> float:
         bucket = self._buckets.get((name, key))

@@ -6,7 +6,7 @@ from telegram_sandbox.world import World
 
 CHANNEL = -1001000000001
 GROUP = -1001000000002
-FIRST_SUBSCRIBER = 2001
+FIRST_SUBSCRIBER, SUBSCRIBERS = 2001, 50
 
 PEOPLE = {
     "admin": (1001, "Анна", "Админ", "anna_admin", "ru"),
@@ -39,7 +39,7 @@ def seed(world: World) -> None:
             id_,
         )
     names = FIRST_NAMES.split()
-    for number in range(50):
+    for number in range(SUBSCRIBERS):
         first = names[number % len(names)]
         hers, his = LAST_NAMES[number // len(names)]
         id_ = FIRST_SUBSCRIBER + number

@@ -12,7 +12,7 @@ from telegram_sandbox.journal import Change, Journal
 
 TOKEN = re.compile(r"([1-9]\d{0,15}):[A-Za-z0-9_-]{35}")
 
-#: Messages kept per chat; older ones are forgotten at the next start.
+#: Messages kept per chat, or up to twice as many until the next start.
 KEPT = 5_000
 
 #: Seconds since the epoch; a bot's first update_id counts from here, so that a fresh folder does not repeat ids.
@@ -97,6 +97,13 @@ class World:
             for outer, entries in getattr(self, table).items():
                 for key in sorted(entries)[-kept if kept else None :]:
                     yield [table, outer, key, entries[key]]
+
+    def forget_old(self, place: str) -> None:
+        """A broadcast of days must not fill the memory; the journal forgets them at the next start."""
+        kept = self.messages[place]
+        if len(kept) > 2 * KEPT:
+            for id_ in sorted(kept)[:KEPT]:
+                del kept[id_]
 
     # -- bots
 

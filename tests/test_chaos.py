@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from chaos.breaks import BREAKS, break_database
-from chaos.checks import kills, rate
+from chaos.checks import kills, rate, sends
 from chaos.effects import most_in_a_second
 from chaos.harness import ROOT, Chaos
 from chaos.verdicts import Counts, Row, compare
@@ -38,6 +38,14 @@ def test_a_rate_is_never_exceeded_over_three_processes(chaos: Chaos) -> None:
     verdict = rate.run(chaos, seconds=4)
     assert verdict.counts == Counts()
     assert verdict.measured["most"] <= 51
+
+
+@pytest.mark.rabbitmq
+def test_what_telegrams_faults_leave_agrees_with_its_log(chaos: Chaos) -> None:
+    verdict = sends.run(chaos, messages=120, processes=2)
+    counts = verdict.counts
+    assert (counts.lost, counts.doubled, counts.unexpected) == (0, 0, 0), verdict.failures
+    assert verdict.measured["refused"] == 0
 
 
 def test_every_break_fits_the_engine(database_url: str) -> None:

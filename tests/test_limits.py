@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from chronos.engine import limits, tasks
-from chronos.engine.tasks import LimitedClaim, Refusal
+from chronos.engine.tasks import Completion, LimitedClaim, Refusal
 from chronos.models.new_task import NewTask
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
@@ -45,8 +45,10 @@ class Ground:
     def submit(self, *names: str) -> list[uuid.UUID]:
         return [done.id for done in self.runtime.submit(*[NewTask("system", name) for name in names])] if names else []
 
-    def claim(self, ids: list[uuid.UUID], horizon: float, token: uuid.UUID | None = None) -> LimitedClaim:
-        return tasks.claim_limited(self.connection, "system", ids, self.worker, token or uuid.uuid4(), horizon)
+    def claim(
+        self, ids: list[uuid.UUID], horizon: float, token: uuid.UUID | None = None, ended: tuple[Completion, ...] = ()
+    ) -> LimitedClaim:
+        return tasks.claim_limited(self.connection, "system", ids, self.worker, token or uuid.uuid4(), horizon, ended)
 
 
 @ANY
@@ -97,6 +99,63 @@ def test_a_limited_claim_whose_answer_was_lost_is_the_same_claim(runtime: Runtim
         assert {run.id for run in first.claimed} == {run.id for run in again.claimed}
         assert [run.attempt for run in again.claimed] == [1, 1]
         assert set(first.refused) == set(again.refused)
+
+
+def test_the_place_of_a_run_that_ended_is_taken_in_the_same_call(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, None, 1))
+        first, second, third = ground.submit("a", "a", "a")
+        [run] = ground.claim([first], 0.1).claimed
+        assert ground.claim([second], 0.1).claimed == []
+        done = (run.id, run.token, '{"made": 1}')
+        token = uuid.uuid4()
+        assert [task.id for task in ground.claim([second, third], 0.1, token, (done,)).claimed] == [second]
+        # The answer was lost: the same call completes nothing twice and claims nothing more.
+        again = ground.claim([second, third], 0.1, token, (done,))
+        assert [task.id for task in again.claimed] == [second] and set(again.refused) == {third}
+        row = connection.execute(text("select status, result_payload from tasks where id = :id"), {"id": first}).one()
+        assert tuple(row) == ("completed", {"made": 1})
+
+
+def test_a_run_that_lost_its_task_completes_nothing(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, None, 1))
+        first, second = ground.submit("a", "a")
+        ground.claim([first], 0.1)
+        assert ground.claim([second], 0.1, ended=((first, uuid.uuid4(), None),)).claimed == []
+        status = connection.execute(text("select status from tasks where id = :id"), {"id": first}).scalar_one()
+        assert status == "in_progress"
+
+
+def test_refusals_of_a_rate_wait_for_a_slot_each(runtime: Runtime) -> None:
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, 0.1, None))
+        answer = ground.claim(ground.submit("a", "a", "a", "a"), 0.1)
+        waits = sorted(refusal.next_slot for refusal in answer.refused.values())
+        assert len(answer.claimed) == 1 and [round(wait) for wait in waits] == [10, 20, 30]
+
+
+def test_a_claim_reads_the_rows_that_it_names_however_many_wait(runtime: Runtime) -> None:
+    """A planner with old statistics believes in few pending rows, and would read all of them by their index."""
+    with runtime.database.statement() as connection:
+        ground = Ground(runtime, connection, limit("queue:system", None, None, 5))
+        connection.execute(text("analyze tasks"))
+        ids = ground.submit(*["a"] * 3000)
+
+        def read() -> int:
+            connection.execute(text("select pg_stat_force_next_flush()"))
+            counted = "select idx_tup_read from pg_stat_user_indexes where indexrelname = 'tasks_due_idx'"
+            return int(connection.execute(text(counted)).scalar_one())
+
+        before = read()
+        for start in range(0, 100, 10):
+            ground.claim(ids[start : start + 10], 0.1)
+        with runtime.database.statement() as other:
+            tasks.wake(other, ids[100:110])
+            tasks.refuse(other, ids[100:110], "nobody knows it", 10)
+        with runtime.database.statement() as other:
+            other.execute(text("select pg_stat_force_next_flush()"))
+        assert read() - before < 3000
 
 
 def test_a_refusal_names_only_the_limits_that_refuse(runtime: Runtime) -> None:

@@ -109,3 +109,14 @@ def test_a_concurrency_limit_holds_over_processes(workers: Workers, queue: str) 
     )
     assert peak == most
     assert workers.sql("select distinct attempt from tasks") == [(1,)]
+
+
+@pytest.mark.rabbitmq
+def test_a_result_that_cannot_be_stored_stops_no_queue_that_waits_for_a_limit(workers: Workers) -> None:
+    workers.start(1)
+    half = workers.runtime.submit(*[NewTask("delivery", "half_a_letter") for _ in range(3)])
+    whole = workers.runtime.submit(*[NewTask("delivery", "single_work", {"seconds": 0.01}) for _ in range(3)])
+    assert workers.all_final() == {"failed": 3, "completed": 3}
+    assert len(half) == len(whole) == 3
+    [(why,)] = workers.sql("select distinct error_message from tasks where status = 'failed'")
+    assert "result" in why

@@ -84,6 +84,8 @@ VERBS: dict[str, Callable[[Subject], object]] = {
     "expire": Subject.expire,
     "revive": lambda s: tasks.revive(s.connection, [s.id], "me"),
     "mark_arrived": lambda s: tasks.mark_arrived(s.connection, s.id, "me"),
+    "send_again": lambda s: tasks.send_again(s.connection, s.id, "effect", "me"),
+    "go_on": lambda s: tasks.go_on(s.connection, s.id, "effect", "me"),
     "reap": Subject.reap,
     "refuse": Subject.refuse,
 }
@@ -172,6 +174,8 @@ READY: dict[tuple[TaskStatus, TaskStatus, str], Callable[[Subject], object]] = {
         (TaskStatus.IN_PROGRESS, TaskStatus.CANCELLED, verb): VERBS["cancel"]
         for verb in ("reap", "retry", "later", "hand_back")
     },
+    (TaskStatus.UNKNOWN, TaskStatus.PENDING, "send_again"): lambda task: task.send("unknown"),
+    (TaskStatus.UNKNOWN, TaskStatus.PENDING, "go_on"): lambda task: task.send("unknown"),
 }
 BEGINNING: dict[TaskStatus, list[Callable[[Subject], object]]] = {
     TaskStatus.PENDING: [_pending],

@@ -43,6 +43,12 @@ report_work = actor(queue="report", params=Work, name="report_work")(_work)
 single_work = actor(queue="delivery", params=Work, name="single_work", concurrency=1)(_work)
 
 
+@actor(queue="delivery", params=Work, concurrency=1)
+def half_a_letter(params: Work, ctx: Context) -> str:
+    """Its result is JSON that PostgreSQL cannot hold."""
+    return "\ud800"
+
+
 @actor(queue="broadcast", params=Work)
 def shout(params: Work, ctx: Context) -> None:
     """An effect without a ledger."""

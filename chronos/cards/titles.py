@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from chronos.errors import BadInput
 from chronos.language import language_of
-from chronos.models import TaskStateRecord
 from chronos.models.period import Period
 
 _EFFECTS = {"ru": {"chart": "график", "pdf": "PDF"}, "en": {"chart": "the chart", "pdf": "the PDF"}}
 
 
-def title_of(task: TaskStateRecord, language: str) -> str:
+class Asked(Protocol):
+    """What somebody asked for: a task's row, or a line of a list."""
+
+    @property
+    def task_name(self) -> str: ...
+
+    @property
+    def params(self) -> dict[str, Any]: ...
+
+
+def title_of(task: Asked, language: str) -> str:
     if task.task_name == "report":
         return _report(task, language)
     return f"Задача {task.task_name}" if language == "ru" else f"Task {task.task_name}"
 
 
-def with_icon(task: TaskStateRecord, language: str) -> str:
+def with_icon(task: Asked, language: str) -> str:
     icon = "⚙️" if task.task_name != "report" else "📄" if task.params.get("parts") == ["pdf"] else "📊"
     return f"{icon} {title_of(task, language)}"
 
 
-def _report(task: TaskStateRecord, language: str) -> str:
+def _report(task: Asked, language: str) -> str:
     only_pdf = task.params.get("parts") == ["pdf"]
     if language == "ru":
         return ("PDF отчёта " if only_pdf else "Отчёт ") + _period(task.params.get("period", "7d"), language)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronos.cli import db, dlq, queue, report, sandbox, task
+from chronos.cli import db, dlq, queue, report, sandbox, task, user
 from chronos.cli.output import AsJson, answer
 
 app = typer.Typer(
@@ -58,6 +58,15 @@ app.add_typer(queue.app, name="queue")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(db.app, name="db")
 app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(user.app, name="user")
+
+
+@app.command()
+def bot() -> None:
+    """The Telegram bot, polling. One per token: a second one says who polls and ends."""
+    from chronos.cli.bot import poll
+
+    raise typer.Exit(poll())
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -215,7 +215,7 @@ def _columns(entry: dict[str, Any]) -> dict[str, str]:
         what, words = str(entry["method"]), entry.get("description", text)
     stored = "stored" if entry.get("stored") else ""
     return {
-        "time": str(entry["time"])[11:23],
+        "time": str(entry["time"])[11:19],
         "what": what,
         "chat": str(entry.get("chat", "")),
         "outcome": outcome,

@@ -14,7 +14,8 @@ from chronos.config import settings
 from chronos.engine import schema
 from chronos.errors import ChronosError, NotMigrated
 from chronos.runtime import EXIT_WRONG, runtime
-from chronos.supervisor import Supervisor, start_master
+from chronos.supervisor import Part, Supervisor, start_master
+from private_services.children import Child
 
 
 def work(arguments: list[str]) -> int:
@@ -31,13 +32,13 @@ def work(arguments: list[str]) -> int:
     except (DBAPIError, ChronosError):
         log.warning("PostgreSQL does not answer yet: the worker waits for it")
     database.close()
-    return Supervisor(
-        lambda: start_master(
+
+    def start() -> Child:
+        return start_master(
             arguments,
             death_signal=signal.SIGTERM,  # without us nobody would start it again: it stops in good order
             env=os.environ,
             output=sys.stderr.fileno(),
-        ),
-        configuration.shutdown_seconds,
-        log.warning,
-    ).run()
+        )
+
+    return Supervisor([Part("worker", start)], configuration.shutdown_seconds, log.warning).run()

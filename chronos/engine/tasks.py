@@ -168,7 +168,8 @@ def _same_or_refuse(key: str, stored: dict[str, Any], asked: dict[str, Any]) -> 
     )
     if not same:
         raise BadInput(
-            f"idempotency key {key!r} belongs to another task ({stored['task_name']} with other params): use a new key"
+            f"idempotency key {key!r} belongs to another task ({stored['task_name']} with other params): use a new key",
+            "key_taken",
         )
 
 
@@ -686,22 +687,25 @@ def wake(connection: Connection, ids: Sequence[uuid.UUID]) -> None:
     wake_each(connection, [(id_, 0.0) for id_ in ids])
 
 
-def find(connection: Connection, id_: str) -> TaskStateRecord:
-    """A task by its id or by the beginning of it, as people copy it from a chat."""
+def find(connection: Connection, id_: str, *, user_id: int | None = None) -> TaskStateRecord:
+    """A task by its id or by the beginning of it, as people copy it from a chat; of one user, if one is given."""
     try:
         wanted = uuid.UUID(id_)
         low = high = wanted
     except ValueError:
         digits = id_.replace("-", "").lower()
         if not digits or len(digits) > 32 or any(c not in "0123456789abcdef" for c in digits):
-            raise BadInput(f"{id_!r} is no task id") from None
+            raise BadInput(f"{id_!r} is no task id", "no_task_id", given=id_) from None
         low, high = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
     rows = connection.execute(
-        text("select * from tasks where id between :low and :high order by id limit 2"),
-        {"low": low, "high": high},
+        text(
+            "select * from tasks where id between :low and :high"
+            " and (cast(:user as bigint) is null or user_id = :user) order by id limit 2"
+        ),
+        {"low": low, "high": high, "user": user_id},
     ).all()
     if not rows:
-        raise BadInput(f"there is no task {id_}")
+        raise BadInput(f"there is no task {id_}", "no_task", given=id_)
     if len(rows) > 1:
-        raise BadInput(f"more than one task begins with {id_}: give more of its id")
+        raise BadInput(f"more than one task begins with {id_}: give more of its id", "several_tasks", given=id_)
     return TaskStateRecord.model_validate(dict(rows[0]._mapping))

@@ -29,6 +29,7 @@ from chronos.middleware.claim import ClaimedMessage, TickMessage
 from chronos.middleware.dead_letters import dead_letter
 from chronos.middleware.message_checks import Unknown, check
 from chronos.middleware.rate_limits import LimitQueues
+from chronos.middleware.sharing import Sharing
 from chronos.runtime import Runtime
 
 log = structlog.get_logger("chronos.claim")
@@ -38,11 +39,6 @@ MOST_PREFETCH = 200
 PARK_AFTER = 0.1
 #: A limit that says no for longer than this gets its message back through the relay.
 LONGEST_HOLD = 1.0
-#: Who has a place under a limit asks for the next one in the moment that a run ends, before anybody else can. So from
-#: time to time a process lets its places go: every so many seconds, or every 20 runs if they take longer, ...
-KEEP_SECONDS, KEEP_RUNS = 1.0, 20
-#: ... and for about as long as it takes the others to ask again.
-LET_GO_SECONDS, LET_GO_RUNS = 0.015, 0.3
 #: After a claim of so many, the next one may gather for a moment: a claim of fifty costs what one of five does.
 GROUP, GATHER_SECONDS = 8, 0.01
 #: Before a task is published again whose row names an actor that this worker does not know.
@@ -74,7 +70,7 @@ class ClaimingConsumer(Consumer):
         #: The queue's limit said no until then, or until more of its runs have ended here than when it was asked.
         self._ask_at = 0.0
         self._ends_seen = 0
-        self._let_go_at = self._keep_again_at = 0.0
+        self._sharing = Sharing()
 
     # -- Dramatiq's side
 
@@ -118,7 +114,7 @@ class ClaimingConsumer(Consumer):
             return
         ahead = self.held.ahead(self.queue)
         asking = bool(self._waiting or self._aside) and self.held.room(self.queue) > 0
-        self._want_endings(asking and self.limits.apply_to(self.queue) and now >= self._keep_again_at)
+        self._want_endings(asking and self.limits.apply_to(self.queue) and now >= self._sharing.asks_again_at)
         if not ahead and self.held.busy_for() >= PARK_AFTER and self.held.room(self.queue) == 0:
             self._park()
         elif self.held.stopping:
@@ -128,8 +124,8 @@ class ClaimingConsumer(Consumer):
             self.inbox.set_prefetch(max(1, min(MOST_PREFETCH, ahead)))
             if self._aside:
                 # Neither a delivery nor the end of a run may wait for the other.
-                wait = self._until_slot(min(PUMP_SECONDS, max(self._aside.ask_at, self._keep_again_at) - now))
-                if now < self._keep_again_at:
+                wait = self._until_slot(min(PUMP_SECONDS, max(self._aside.ask_at, self._sharing.asks_again_at) - now))
+                if now < self._sharing.asks_again_at:
                     time.sleep(wait)
                 else:
                     self.held.wait_for_end(self.queue, self._ends_seen, wait)
@@ -138,7 +134,7 @@ class ClaimingConsumer(Consumer):
                 self._receive(self.inbox.fetch(self._until_slot(self.timeout)))
         elif now < self._ask_at:
             wait = self._until_slot(min(PUMP_SECONDS, self._ask_at - now))
-            if now < self._keep_again_at:
+            if now < self._sharing.asks_again_at:
                 time.sleep(wait)
             elif self.held.wait_for_end(self.queue, self._ends_seen, wait):
                 self._ask_at = 0.0
@@ -162,20 +158,12 @@ class ClaimingConsumer(Consumer):
         self._receive(self.inbox.pump())
 
     def _asks(self, now: float) -> int:
-        return self._aside.asks(now, self._ends) if self._aside and now >= self._keep_again_at else 0
+        return self._aside.asks(now, self._ends) if self._aside and now >= self._sharing.asks_again_at else 0
 
     @property
     def _ends(self) -> int:
         """Runs of this queue that have ended here since the last claim."""
         return self.held.ends_since(self.queue, self._ends_seen)
-
-    def _share_places(self, now: float) -> None:
-        """Called when a limit has refused something here."""
-        run_seconds = self.held.average(self.queue)
-        if now >= self._let_go_at:
-            if self._let_go_at:
-                self._keep_again_at = self._ask_at = now + max(LET_GO_SECONDS, LET_GO_RUNS * run_seconds)
-            self._let_go_at = now + max(KEEP_SECONDS, KEEP_RUNS * run_seconds)
 
     def _want_endings(self, wanted: bool) -> None:
         """A completion that the next claim can write frees its place a round trip earlier than the finisher could."""
@@ -303,7 +291,8 @@ class ClaimingConsumer(Consumer):
             # We stop while PostgreSQL is away. Unacked messages return to the broker.
             self._waiting.extend(entry for entry in batch if entry[0])
         if refused:
-            self._share_places(now)
+            self._sharing.refused(now, self.held.average(self.queue))
+            self._ask_at = max(self._ask_at, self._sharing.asks_again_at)
         held = {tag for tag, _, _ in self._waiting}
         self._ack([tag for tag, _, _ in batch if tag not in held and tag not in rejected])
 

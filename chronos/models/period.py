@@ -31,15 +31,21 @@ class Period:
         if re.fullmatch(r"[0-9]{1,6}d", given):
             days = int(given[:-1])
             if not 1 <= days <= LONGEST_DAYS:
-                raise BadInput(f"a report covers 1 to {LONGEST_DAYS} days, not {days}")
+                raise BadInput(
+                    f"a report covers 1 to {LONGEST_DAYS} days, not {days}", "period_length", most=LONGEST_DAYS
+                )
             return cls(days=days)
         first, dots, last = given.partition("..")
         begin = _date(first, text)
         end = _date(last, text) if dots else begin
         if end < begin:
-            raise BadInput(f"{end} is before {begin}: write the earlier date first")
+            raise BadInput(f"{end} is before {begin}: write the earlier date first", "period_backwards")
         if (end - begin).days >= LONGEST_DAYS:
-            raise BadInput(f"a report covers 1 to {LONGEST_DAYS} days, not {(end - begin).days + 1}")
+            raise BadInput(
+                f"a report covers 1 to {LONGEST_DAYS} days, not {(end - begin).days + 1}",
+                "period_length",
+                most=LONGEST_DAYS,
+            )
         return cls(first=begin, last=end)
 
     def dates(self, today: date) -> tuple[date, date]:
@@ -48,7 +54,7 @@ class Period:
             return today - timedelta(days=self.days - 1), today
         assert self.first is not None and self.last is not None  # noqa: S101
         if self.first > today:
-            raise BadInput(f"{self.first} is in the future: today is {today}")
+            raise BadInput(f"{self.first} is in the future: today is {today}", "period_future")
         return self.first, min(self.last, today)
 
     def __str__(self) -> str:
@@ -63,9 +69,9 @@ def _date(text: str, whole: str) -> date:
             raise ValueError
         found = date.fromisoformat(text.strip())
     except ValueError:
-        raise BadInput(f"{whole!r} is no period: write {_FORMS}") from None
+        raise BadInput(f"{whole!r} is no period: write {_FORMS}", "no_period", given=whole) from None
     if not 2000 <= found.year <= 2999:
-        raise BadInput(f"{found} is no date of a report: write {_FORMS}")
+        raise BadInput(f"{found} is no date of a report: write {_FORMS}", "no_period", given=whole)
     return found
 
 
@@ -76,4 +82,6 @@ def checked_zone(name: str) -> str:
             raise ValueError
         return zoneinfo.ZoneInfo(name).key
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise BadInput(f"{name!r} is no time zone: write it as Europe/Moscow, Asia/Almaty or UTC") from None
+        raise BadInput(
+            f"{name!r} is no time zone: write it as Europe/Moscow, Asia/Almaty or UTC", "no_zone", given=name
+        ) from None

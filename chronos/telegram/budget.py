@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import json
 import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -39,7 +40,10 @@ RATES = {
 #: Seconds for which a slot is good; a tenth of the second in which Telegram counts.
 SLOT_GOOD = 0.1
 #: Seconds; what was asked longer ago is asked again before a call leaves: another process may have met a 429.
-FRESH = 0.005
+FRESH = 0.01
+#: Seconds; and when this process was kept from running for so long since it asked, it asks once more. With each try
+#: so much more is allowed, or nothing would ever leave a machine that is too slow.
+LONGEST_CHECK = 0.03
 #: Seconds that a hold lasts longer than Telegram asked for.
 HOLD_MARGIN = 0.1
 #: Asks of one statement; after a group of so many the next one may gather for a moment.
@@ -51,6 +55,8 @@ AWAY_SECONDS = 1.0
 
 _TAKE = text("select take_slots(:bot, :paid, cast(:rates as jsonb), cast(:asks as jsonb))")
 _HOLD = text("select hold_budget(:bot, :chat, :seconds, :step)")
+# All other processes must see a hold at once, the disk may take its time: a commit that waits for all before it.
+_UNTIL_ON_DISK = text("select pg_logical_emit_message(true, 'chronos', '')")
 
 
 @dataclass
@@ -82,9 +88,10 @@ class Passage:
     chat: int | str | None
     slot: float  #: moment of the loop's clock
     slot_at: float  #: the same by PostgreSQL's clock, seconds since 1970; 0: granted without it
-    checked: float  #: when no hold was known, by the same clock
+    checked: float  #: when it was asked whether there is a hold, by the same clock
     holds: int  #: 429s that this process had met then
     moved: int | None = None  #: the chat's id by now
+    looks: int = 1  #: how often it was asked for this call
 
 
 class BotStopped(Later):
@@ -128,9 +135,10 @@ class Budget:
         place = (URGENCIES.index(urgency), next(self._numbers))
         moved: int | None = None
         while True:
+            if clock() > ends + SLOT_GOOD:
+                raise later("budget", random.random())
             holds = self._holds
             answer = await self._ask(Ask(chat, counts, urgency, size, unpaid, place))
-            checked = clock()
             if "moved" in answer:
                 chat = moved = answer["moved"]
                 continue
@@ -139,9 +147,10 @@ class Budget:
             if "wait" not in answer:
                 await self._wait_or_refuse(answer, ends)
                 continue
-            passage = Passage(chat, checked + answer["wait"], answer.get("slot", 0.0), checked, holds, moved)
-            if answer["wait"] > 0:
-                await asyncio.sleep(answer["wait"])
+            slot = answer["answered"] + answer["wait"]
+            passage = Passage(chat, slot, answer.get("slot", 0.0), answer["asked"], holds, moved)
+            if slot > clock():
+                await asyncio.sleep(slot - clock())
             return passage
 
     async def _wait_or_refuse(self, answer: dict[str, Any], ends: float) -> None:
@@ -162,8 +171,10 @@ class Budget:
         holds = self._holds
         place = (-1, next(self._numbers))  # it leaves now: it goes before all that only want a slot
         answer = await self._ask(Ask(passage.chat, "nothing", urgency, place=place))
-        passage.checked, passage.holds = clock(), holds
-        return "wait" in answer and holds == self._holds and clock() <= passage.slot + SLOT_GOOD
+        if "wait" not in answer:
+            return False
+        passage.checked, passage.holds, passage.looks = answer["asked"], holds, passage.looks + 1
+        return self.can_leave(passage) and clock() <= passage.slot + SLOT_GOOD
 
     async def hold(self, chat: int | str | None, seconds: float) -> None:
         """Telegram said 429: nothing in its scope leaves before it is over, from any process."""
@@ -180,6 +191,11 @@ class Budget:
             self._held_here.pop(None, None)
         log.warning("Telegram asks to wait", bot=self._bot, chat=chat, seconds=seconds, whole_bot=bool(bot))
 
+    def can_leave(self, passage: Passage) -> bool:
+        """The last look, right before the socket: this process may have been kept from running since."""
+        age = asyncio.get_running_loop().time() - passage.checked
+        return passage.holds == self._holds and age <= LONGEST_CHECK * passage.looks
+
     def _write_hold(self, chat: int | str | None, seconds: float) -> float:
         def write() -> float:
             with self._database.statement() as connection:
@@ -189,7 +205,9 @@ class Budget:
                     "seconds": seconds,
                     "step": ALONE_CHAT_STEP,
                 }
-                return float(connection.execute(_HOLD, facts).scalar_one())
+                seconds_of_bot = float(connection.execute(_HOLD, facts).scalar_one())
+                connection.execute(_UNTIL_ON_DISK)
+                return seconds_of_bot
 
         return self._database.persist(write, deadline=seconds)
 
@@ -214,7 +232,9 @@ class Budget:
                 self._answer_alone(batch, None)
                 continue
             try:
-                answers = await loop.run_in_executor(self._thread, self._take, [ask.facts() for ask in batch])
+                asked, answered, answers = await loop.run_in_executor(
+                    self._thread, self._take, [ask.facts() for ask in batch]
+                )
             except DatabaseTrouble as error:
                 if is_passing(error):
                     self._away_until = loop.time() + AWAY_SECONDS
@@ -230,15 +250,17 @@ class Budget:
                     continue
                 # Granted before this process met a 429 that the statement could not see.
                 stale = "wait" in answer and holds != self._holds
-                ask.answer.set_result({"again": 0.0} if stale else answer)
+                ask.answer.set_result({"again": 0.0} if stale else {**answer, "asked": asked, "answered": answered})
             if len(batch) >= GROUP:
                 await asyncio.sleep(GATHER_SECONDS)
 
-    def _take(self, asks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _take(self, asks: list[dict[str, Any]]) -> tuple[float, float, list[dict[str, Any]]]:
+        """When it was asked and answered, by the loop's clock, and the answers: the loop itself may look late."""
+        facts = {"bot": self._bot, "paid": self._paid, "rates": json.dumps(RATES), "asks": json.dumps(asks)}
         with self._database.statement() as connection:
-            facts = {"bot": self._bot, "paid": self._paid, "rates": json.dumps(RATES), "asks": json.dumps(asks)}
+            asked = time.monotonic()
             answers: list[dict[str, Any]] = connection.execute(_TAKE, facts).scalar_one()
-        return answers
+            return asked, time.monotonic(), answers
 
     def _answer_alone(self, batch: list[Ask], error: BaseException | None) -> None:
         """PostgreSQL is away: people are still answered, slowly, and everything else waits for it."""
@@ -262,7 +284,7 @@ class Budget:
                 continue
             if ask.counts != "nothing":
                 self._alone.update({key: start + step for key, step in keys})
-            ask.answer.set_result({"wait": start - now})
+            ask.answer.set_result({"wait": start - now, "asked": now, "answered": now})
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

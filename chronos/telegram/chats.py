@@ -8,6 +8,13 @@ _BLOCKED = text("""
 update subscribers set blocked_at = clock_timestamp(), blocked_why = :why
 where bot_id = :bot and user_id = :chat and blocked_at is null
 """)
+_REACHABLE = text("""
+update subscribers set blocked_at = null, blocked_why = null where bot_id = :bot and user_id = :chat
+""")
+_SEEN = text("""
+insert into chats as c (bot_id, id, kind, title, username) values (:bot, :chat, :kind, :title, :username)
+on conflict (bot_id, id) do update set title = excluded.title, username = excluded.username
+""")
 _MOVED = (
     text("""
 insert into chats as c (bot_id, id, kind, migrated_to) values (:bot, :old, 'group', :new)
@@ -35,6 +42,17 @@ on conflict (id) do update set username = excluded.username, name = excluded.nam
 def mark_blocked(connection: Connection, bot: int, chat: int, why: str) -> None:
     """A private chat has its user's id; of a group there is no subscriber to mark."""
     connection.execute(_BLOCKED, {"bot": bot, "chat": chat, "why": why})
+
+
+def mark_reachable(connection: Connection, bot: int, chat: int) -> None:
+    """They have unblocked the bot."""
+    connection.execute(_REACHABLE, {"bot": bot, "chat": chat})
+
+
+def remember(connection: Connection, bot: int, chat: int, kind: str, title: str | None, username: str | None) -> None:
+    """A chat in which the bot is or was."""
+    facts = {"bot": bot, "chat": chat, "kind": kind, "title": title, "username": username}
+    connection.execute(_SEEN, facts)
 
 
 def move(connection: Connection, bot: int, old: int, new: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -34,7 +35,7 @@ from chronos.telegram.budget import BotStopped, Budget, Passage
 from chronos.telegram.outcomes import DEFAULT_RETRY_AFTER, Answer, Move, rule_for
 from chronos.telegram.reasons import SENTENCES, ambiguous, later, permanent
 from chronos.telegram.sends import prepared
-from chronos.telegram.session import NoAnswer, Session
+from chronos.telegram.session import NoAnswer, NotNow, Session, last_look
 
 log = structlog.get_logger("chronos.telegram")
 
@@ -115,18 +116,27 @@ class _Call:
         self.under_intent = self.prepared is not None
         self.ends = asyncio.get_running_loop().time() + self.urgency.patience
         self.moved = False
+        self.looks = 0
 
     @property
     def chat(self) -> int | str | None:
         return chat_of(self.method)
 
     async def make(self, make_request: NextRequestMiddlewareType[Any]) -> Any:
-        for attempt in range(1, 1000):
-            await self._be_admitted()
+        attempt = 0
+        while True:
+            passage = await self._be_admitted()
+            look = None if passage is None else partial(self.sender.budget.can_leave, passage)
+            before = last_look.set(look)
+            attempt += 1
             try:
                 result = await make_request(self.bot, self.method)
             except (Outcome, NotSent):
                 raise
+            except NotNow:
+                attempt -= 1
+                self.prepared = passage  # its slot may still be good
+                continue
             except Exception as error:
                 answer = read(error)
                 if answer is None:
@@ -134,24 +144,26 @@ class _Call:
                 again, result = await self._decide(answer, attempt, error)
                 if again:
                     continue
+            finally:
+                last_look.reset(before)
             if self.name == "getMe" and isinstance(result, User):
                 await self.sender.keep(
                     chats.bot_works, self.bot.id, result.username, result.full_name, self.sender._paid
                 )
             return result
-        raise AssertionError("unreachable")
 
-    async def _be_admitted(self) -> None:
+    async def _be_admitted(self) -> Passage | None:
         if methods.is_free(self.name):
-            return
+            return None
         budget = self.sender.budget
         passage, self.prepared = self.prepared, None
-        if passage is None or not await budget.is_good(passage, self.urgency):
+        while passage is None or not await budget.is_good(passage, self.urgency):
+            self.looks += 1
             passage = await self.sender.admit(self.method, self.ends)
-            while not await budget.is_good(passage, self.urgency):
-                passage = await self.sender.admit(self.method, self.ends)
+            passage.looks = self.looks
         if passage.moved is not None and passage.moved != self.chat:
             self._readdress(passage.moved)
+        return passage
 
     def _readdress(self, chat: int) -> None:
         self.method = self.method.model_copy(update={"chat_id": chat})

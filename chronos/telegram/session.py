@@ -6,12 +6,13 @@ Says of every failure whether the request may have reached the server: aiogram's
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.methods import GetUpdates, TelegramMethod
+from aiogram.methods import TelegramMethod
 from aiogram.methods.base import TelegramType
 from aiogram.types import BufferedInputFile, FSInputFile, InputFile
 from aiogram.types.base import TelegramObject
@@ -26,6 +27,14 @@ CONNECT_SECONDS, CALL_SECONDS = 5.0, 15.0
 UPLOAD_BYTES_PER_SECOND = 128 * 1024
 #: Bytes that are allowed for when the size of an upload is not known.
 UNKNOWN_UPLOAD = 20 * 1024 * 1024
+
+
+class NotNow(Exception):
+    """What the call was let out for is no longer so; nothing was sent."""
+
+
+#: Whether the call may still leave; set by the sender.
+last_look: ContextVar[Callable[[], bool] | None] = ContextVar("last_look", default=None)
 
 
 class NoAnswer(Exception):
@@ -51,6 +60,9 @@ class Session(AiohttpSession):
             raise permanent("file gone") from error
         except Exception as error:
             raise NotSent(one_line(error)) from error
+        look = last_look.get()
+        if look is not None and not look():
+            raise NotNow
         url = self.api.api_url(token=bot.token, method=method.__api_method__)
         limits = ClientTimeout(total=seconds, connect=CONNECT_SECONDS, sock_connect=CONNECT_SECONDS)
         try:
@@ -92,7 +104,7 @@ class Session(AiohttpSession):
 
 def allowed_seconds(method: Any, timeout: float | None) -> float:
     """A call gets 15 s; one that uploads more by its size; a long poll the time that it asks for."""
-    if isinstance(method, GetUpdates):
+    if method.__api_method__ == "getUpdates":
         return CALL_SECONDS + (method.timeout or 0)
     if timeout is not None:
         return float(timeout)

@@ -135,7 +135,8 @@ $$
 """
 
 # Its chat waits; so does the whole bot, unless the chat is a group or was over its own rate, or when a second chat is
-# told to wait in that time. Returns how long the whole bot waits; 0: only the chat.
+# told to wait in that time. Returns how long the whole bot waits; 0: only the chat. Everybody sees it as soon as it
+# returns; who called it then waits until it is on disk (budget.py).
 HOLD_BUDGET = """
 create function hold_budget(the_bot bigint, the_chat text, seconds float, own_step float) returns float
 language plpgsql as $$
@@ -148,6 +149,7 @@ declare
   over_its_rate boolean;
   second_chat boolean;
 begin
+  perform set_config('synchronous_commit', 'off', true);
   own := lock_budget(bot_key);
   moment := clock_timestamp();
   if the_chat is not null then
@@ -155,9 +157,9 @@ begin
       on conflict (key) do update set held_until = greatest(b.held_until, excluded.held_until);
     is_group := the_chat ~ '^-[0-9]{1,18}$' and coalesce((select c.kind in ('group', 'supergroup') from chats c
                 where c.bot_id = the_bot and c.id = the_chat::bigint), true);
-    -- More than one slot in the last moments.
+    -- Its burst was used up; a slot or two may have been taken in vain.
     over_its_rate := exists (
-      select from budgets b where b.key = chat_key and b.tat > moment + own_step * interval '1 second');
+      select from budgets b where b.key = chat_key and b.tat > moment + 2 * own_step * interval '1 second');
     second_chat := exists (
       select from budgets b where b.key > 'chat:' || the_bot || ':' and b.key < 'chat:' || the_bot || ';'
         and b.key <> chat_key and b.held_until > moment);

@@ -44,7 +44,6 @@ async function become(key) {
   state.unread.clear();
   state.byHand = false;
   await look(key);
-  address();
 }
 
 async function look(key = state.me?.key) {
@@ -53,6 +52,7 @@ async function look(key = state.me?.key) {
   const other = state.me?.key !== fresh.me.key;
   Object.assign(state, { me: fresh.me, users: fresh.users, chats: fresh.chats });
   for (const event of recent) if (event.seq > fresh.seq && event.stored) lastOf(chatOf(event.place), event.stored);
+  if (other) address();
   side.people(state.users, state.me, become);
   if (other && state.open?.includes(':')) {
     // The private chat with the same bot, as somebody else.
@@ -69,7 +69,7 @@ async function look(key = state.me?.key) {
 
 const date = (chat) => chat.last?.message.date || 0;
 const sorted = () => [...state.chats].sort((a, b) => date(b) - date(a) || (b.kind === 'private') - (a.kind === 'private'));
-const newest = () => sorted().find((chat) => chat.kind === 'private') || sorted()[0];
+const newest = () => sorted().find((chat) => chat.kind === 'private');
 
 function drawSide() {
   const actions = new Map([...state.actions].map(([place, action]) => [place, action.words]));
@@ -390,7 +390,7 @@ async function deepLink() {
   code = null;
   await attempt(() => post('start', { as: state.me.key, bot: query.get('bot') || undefined, code: once }));
   await look();
-  await show(newest().place, true);
+  await show(newest()?.place, true);
 }
 
 async function begin() {
@@ -398,11 +398,11 @@ async function begin() {
   let fresh = await look(wanted);
   if (!fresh) fresh = await look('admin');
   sessionStorage.setItem('as', state.me.key);
+  address();
   if (query.get('chat')) {
     const chat = state.chats.find((c) => [String(c.chat), c.username, c.place].includes(query.get('chat').replace('@', '')) && c.kind !== 'private');
     if (chat) await show(chat.place, true);
   }
-  address();
   listen(fresh.seq, change, () => look(), (connected) => {
     if (state.connected === connected) return;
     state.connected = connected;

@@ -87,10 +87,10 @@ def test_open_dead_letters_are_counted_whatever_their_age(runtime: Runtime, end:
     with runtime.database.statement() as connection:
         connection.execute(
             text(
-                "insert into dead_letters (id, task_id, original_queue, original_job_id, original_job_data, failed_at,"
-                " failure_reason, attempts_made, fingerprint, retried_at)"
-                " select gen_random_uuid(), i, 'post', 'x', '{}', now() - interval '90 days', 'x', 1, 'f', r from (values (cast(:id as uuid), null::timestamptz),"
-                " (null, null), (null, now())) v(i, r)"
+                "insert into dead_letters (id, task_id, original_queue, original_job_id, original_job_data,"
+                " failed_at, failure_reason, attempts_made, fingerprint, retried_at)"
+                " select gen_random_uuid(), i, 'post', 'x', '{}', now() - interval '90 days', 'x', 1, 'f', r"
+                " from (values (cast(:id as uuid), null::timestamptz), (null, null), (null, now())) v(i, r)"
             ),
             {"id": id_},
         )
@@ -119,6 +119,8 @@ def ten_weeks(end: End) -> None:
         end(at, "cancelled", queue="report", seconds=None)
         end(at, "failed", error=f"chat {day} is gone", sends={"a": "unknown"})
         end(at, queue="system", name="keep_house")
+    for _ in range(5):
+        end(ago(20))
 
 
 def everything(runtime: Runtime) -> list[Activity]:
@@ -140,7 +142,7 @@ def test_a_report_is_the_same_when_housekeeping_has_deleted_its_rows(runtime: Ru
     assert everything(runtime) == before
     housekeeping.prune(runtime)
     assert everything(runtime) == before
-    assert before[0].counts.total == 3 and before[4].counts.total == 90
+    assert before[0].counts.total == 3 and before[4].counts.total == 95
 
 
 def test_two_prunes_at_once_count_each_row_once(runtime: Runtime, end: End, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,8 @@ def cause(words: str, error_class: str | None = None) -> Cause:
     ("words", "error_class", "russian", "english"),
     [
         ("TimeLimitExceeded", "TimeLimitExceeded", "не хватило отведённого времени", "it took longer than it may"),
-        ("the worker died while the task ran", None, "процесс, который её выполнял, погиб", "the process that ran it died"),
+        ("the worker died while the task ran", None, "процесс, который её выполнял, погиб",
+         "the process that ran it died"),
         ("KeyError", "KeyError", "внутренняя ошибка", "an internal error"),
         ("'chat'", "KeyError", "внутренняя ошибка", "an internal error"),
         ("sqlalchemy.exc.IntegrityError: duplicate key", "IntegrityError", "внутренняя ошибка", "an internal error"),
@@ -144,7 +145,7 @@ def test_every_sentence_of_the_sender_has_its_russian() -> None:
 @given(st.text(max_size=400), st.integers(0, 10**12), st.sampled_from(["ru", "en"]))
 def test_a_text_is_short_enough_for_a_caption_whatever_went_wrong(words: str, number: int, language: str) -> None:
     activity = figures(
-        causes=[Cause(queue="a queue of somebody", task_name="x", error_class=None, words=words, number=number)],
+        causes=[Cause(queue="a queue of somebody", task_name="x", error_class=None, words=words * 40, number=number)],
         counts=Counts(completed=number, failed=number), sends=Sends(sent=number, unknown=number), sample=True,
     )  # fmt: skip
     assert len(text_of(activity, language).encode("utf-16-le")) // 2 <= 1024
@@ -154,7 +155,8 @@ def test_a_text_is_short_enough_for_a_caption_whatever_went_wrong(words: str, nu
     ("seconds", "russian", "english"),
     [
         (0.0001, "1 мс", "1 ms"), (0.18, "180 мс", "180 ms"), (0.9996, "1 с", "1 sec"), (2.31, "2,3 с", "2.3 sec"),
-        (9.96, "10 с", "10 sec"), (59.4, "59 с", "59 sec"), (59.6, "1 мин", "1 min"), (88, "1 мин 28 с", "1 min 28 sec"),
+        (9.96, "10 с", "10 sec"), (59.4, "59 с", "59 sec"), (59.6, "1 мин", "1 min"),
+        (88, "1 мин 28 с", "1 min 28 sec"),
         (719, "12 мин", "12 min"), (3599, "1 ч", "1 hr"), (12_000, "3 ч 20 мин", "3 hr 20 min"),
         (86_400, "1 дн.", "1 day"), (100_000, "1 дн. 4 ч", "1 day 4 hr"), (200_000, "2 дн. 8 ч", "2 days 8 hr"),
     ],

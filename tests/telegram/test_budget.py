@@ -290,7 +290,7 @@ def test_a_slot_that_is_late_is_lost(connect: Callable[..., Budget]) -> None:
 
     async def late() -> bool:
         passage = await ask(budget, 5)
-        passage.slot -= SLOT_GOOD
+        passage.slot -= 2 * SLOT_GOOD
         return await budget.is_good(passage, NOTICE)
 
     assert asyncio.run(late()) is False

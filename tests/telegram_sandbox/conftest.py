@@ -36,9 +36,9 @@ class Caller:
         path: str,
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
-        timeout: float = 20,
+        seconds: float = 20,
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -46,9 +46,9 @@ class Caller:
         finally:
             connection.close()
 
-    def raw(self, name: str, timeout: float = 20, **parameters: Any) -> tuple[int, dict[str, str], bytes]:
+    def raw(self, name: str, seconds: float = 20, **parameters: Any) -> tuple[int, dict[str, str], bytes]:
         body = json.dumps(parameters).encode()
-        return self.request("POST", f"/bot{self.token}/{name}", body, {"Content-Type": "application/json"}, timeout)
+        return self.request("POST", f"/bot{self.token}/{name}", body, {"Content-Type": "application/json"}, seconds)
 
     def call(self, name: str, **parameters: Any) -> Any:
         """The result; a refusal fails the test."""
@@ -90,6 +90,14 @@ def bot(sandbox: Sandbox, sandbox_process: SandboxProcess) -> Caller:
     return made
 
 
+@pytest.fixture
+def person(sandbox: Sandbox) -> str:
+    """Somebody who has started no bot yet."""
+    key = f"person{next(_ids)}"
+    sandbox.post("users", key=key, first_name="Пётр", last_name=key[-3:], language_code="ru")
+    return key
+
+
 class EchoBot:
     """tests/telegram_sandbox/echo_bot.py as a process, with stock aiogram."""
 
@@ -102,7 +110,11 @@ class EchoBot:
                 stderr=file,
                 start_new_session=True,
             )
-        eventually(self._polls, 30, "the echo bot polls")
+        try:
+            eventually(self._polls, 60, "the echo bot polls")
+        except BaseException:
+            self.end()
+            raise
 
     def _polls(self) -> bool:
         assert self.process.poll() is None, self.output.read_text()
@@ -113,9 +125,10 @@ class EchoBot:
         self.process.wait()
 
 
-@pytest.fixture
-def echo_bot(sandbox: Sandbox, tmp_path: Path) -> Iterator[EchoBot]:
-    made = EchoBot(sandbox, next(_ids), tmp_path / "echo_bot.log")
+@pytest.fixture(scope="session")
+def echo_bot(sandbox_process: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EchoBot]:
+    """Importing aiogram takes seconds, so there is one for all tests; each test talks to it as a person of its own."""
+    made = EchoBot(sandbox_process.client, next(_ids), tmp_path_factory.mktemp("echo") / "echo_bot.log")
     yield made
     made.end()
 

@@ -66,6 +66,16 @@ async def picture(message: Message) -> None:
     await message.answer_document(BufferedInputFile(b"%PDF-1.4", "отчёт.pdf"))
 
 
+@dispatcher.message(Command("typing"))
+async def typing(message: Message, bot: Bot) -> None:
+    await bot.send_chat_action(message.chat.id, "typing")
+
+
+@dispatcher.message(Command("link"))
+async def link(message: Message, bot: Bot) -> None:
+    await message.answer(f"https://t.me/{(await bot.me()).username}?start=again https://t.me/news")
+
+
 @dispatcher.message(Command("script"))
 async def script(message: Message) -> None:
     evil = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"

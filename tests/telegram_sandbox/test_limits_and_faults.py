@@ -75,7 +75,7 @@ def test_over_http_a_429_says_when(bot: Caller, sandbox: Sandbox) -> None:
 
 def outcome(bot: Caller, text: str) -> str:
     try:
-        status, _, body = bot.raw("sendMessage", chat_id=2001, text=text, timeout=1)
+        status, _, body = bot.raw("sendMessage", chat_id=2001, text=text, seconds=1)
     except TimeoutError:
         return "silence"
     except (ConnectionError, http.client.HTTPException):
@@ -131,6 +131,16 @@ def test_an_ordered_429_holds_its_chat_or_the_whole_bot(bot: Caller, sandbox: Sa
     assert bot.refused("sendMessage", chat_id=2003, text="x").startswith("429")
     inside = [entry.get("inside_retry_after", False) for entry in sandbox.log(bot=bot.id, method="sendMessage")]
     assert inside == [False, False, True, False, True]
+
+
+def test_an_ordered_429_holds_any_other_method_for_itself(bot: Caller, sandbox: Sandbox) -> None:
+    sent = bot.call("sendMessage", chat_id=2001, text="x")["message_id"]
+    sandbox.fault("429", bot=bot.id, method="deleteMessage", retry_after=60)
+    for _ in range(2):
+        assert bot.refused("deleteMessage", chat_id=2001, message_id=sent).startswith("429")
+    assert bot.call("sendMessage", chat_id=2001, text="x")
+    inside = [entry.get("inside_retry_after", False) for entry in sandbox.log(bot=bot.id, method="deleteMessage")]
+    assert inside == [False, True]
 
 
 def test_faults_are_filtered_by_method_chat_and_bot(bot: Caller, sandbox: Sandbox) -> None:

@@ -25,23 +25,54 @@ def parsed(text: str, mode: str) -> tuple[str, list[tuple[Any, ...]]]:
         ("HTML", "a &lt;b&gt; &amp; &#1071;&quot; &copy; &", 'a <b> & Я" &copy; &', []),
         ("HTML", '<a href="https://e.org/?a=1&amp;b=2">x</a>', "x", [("text_link", 0, 1, "https://e.org/?a=1&b=2")]),
         ("HTML", '<pre><code class="language-py">f()</code></pre>', "f()", [("pre", 0, 3, "py")]),
-        ("HTML", "<tg-spoiler>s</tg-spoiler><span class='tg-spoiler'>t</span>", "st", [("spoiler", 0, 1), ("spoiler", 1, 1)]),
+        (
+            "HTML",
+            "<tg-spoiler>s</tg-spoiler><span class='tg-spoiler'>t</span>",
+            "st",
+            [("spoiler", 0, 1), ("spoiler", 1, 1)],
+        ),
         ("HTML", "<blockquote expandable>q</blockquote>", "q", [("expandable_blockquote", 0, 1)]),
         ("html", "  <b> a </b>  ", "a", [("bold", 0, 1)]),
         ("HTML", "<b></b>x", "x", []),
-        ("MarkdownV2", "*b _i_* __u__ ~s~ ||p|| `c\\``", "b i u s p c`", [
-            ("bold", 0, 3), ("italic", 2, 1), ("underline", 4, 1), ("strikethrough", 6, 1), ("spoiler", 8, 1), ("code", 10, 2)]),
+        (
+            "MarkdownV2",
+            "*b _i_* __u__ ~s~ ||p|| `c\\``",
+            "b i u s p c`",
+            [
+                ("bold", 0, 3),
+                ("italic", 2, 1),
+                ("underline", 4, 1),
+                ("strikethrough", 6, 1),
+                ("spoiler", 8, 1),
+                ("code", 10, 2),
+            ],
+        ),
         ("MarkdownV2", "[x\\.y](https://e\\.org/a)", "x.y", [("text_link", 0, 3, "https://e.org/a")]),
         ("MarkdownV2", "```py\nf()\n```", "f()", [("pre", 0, 3, "py")]),
         ("MarkdownV2", ">a\n>b\nc", "a\nb\nc", [("blockquote", 0, 4)]),
         ("MarkdownV2", ">a\n>b||", "a\nb", [("expandable_blockquote", 0, 3)]),
         ("MarkdownV2", "🏟 🏟_🏟 *🏟*_", "🏟 🏟🏟 🏟", [("italic", 5, 5), ("bold", 8, 2)]),
-        ("Markdown", "*b* _i_ `c` [x](e.org) \\_", "b i c x _", [
-            ("bold", 0, 1), ("italic", 2, 1), ("code", 4, 1), ("text_link", 6, 1, "http://e.org/")]),
-        ("", "/a@b_bot #x @name a@e.org https://e.org/x). e.org", "/a@b_bot #x @name a@e.org https://e.org/x). e.org", [
-            ("bot_command", 0, 8), ("hashtag", 9, 2), ("mention", 12, 5), ("email", 18, 7), ("url", 26, 15), ("url", 44, 5)]),
+        (
+            "Markdown",
+            "*b* _i_ `c` [x](e.org) \\_",
+            "b i c x _",
+            [("bold", 0, 1), ("italic", 2, 1), ("code", 4, 1), ("text_link", 6, 1, "http://e.org/")],
+        ),
+        (
+            "",
+            "/a@b_bot #x @name a@e.org https://e.org/x). e.org",
+            "/a@b_bot #x @name a@e.org https://e.org/x). e.org",
+            [
+                ("bot_command", 0, 8),
+                ("hashtag", 9, 2),
+                ("mention", 12, 5),
+                ("email", 18, 7),
+                ("url", 26, 15),
+                ("url", 44, 5),
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_text_becomes_what_telegram_makes_of_it(mode: str, text: str, shown: str, entities: list[Any]) -> None:
     assert parsed(text, mode) == (shown, entities)
 

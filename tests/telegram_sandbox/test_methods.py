@@ -9,8 +9,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from telegram_sandbox.client import Sandbox
+from telegram_sandbox.methods import METHODS
 from telegram_sandbox.seed import CHANNEL, GROUP
 from tests.telegram_sandbox.conftest import Caller
 from tests.telegram_sandbox.echo_bot import png
@@ -113,6 +116,15 @@ def test_whoever_cannot_be_written_to_is_named_as_telegram_names_it(bot: Caller,
         assert refused("@news") == f"403 Forbidden: bot {words} the channel chat"
     sandbox.post("join", chat="@news", bot=bot.id)
     assert refused("@news") == "400 Bad Request: need administrator rights in the channel chat"
+
+
+def test_numbers_that_are_none_are_of_nothing(bot: Caller) -> None:
+    for number in (float("inf"), float("nan"), "x", 10**400):
+        assert bot.refused("sendMessage", chat_id=number, text="x") == "400 Bad Request: chat not found"
+        assert (
+            bot.refused("deleteMessage", chat_id=ANN, message_id=number)
+            == "400 Bad Request: message to delete not found"
+        )
 
 
 def test_a_user_who_wrote_first_can_be_answered(bot: Caller, sandbox: Sandbox) -> None:
@@ -302,3 +314,34 @@ def test_an_uploaded_file_of_a_person_reaches_the_bot(bot: Caller, sandbox: Sand
     sandbox.upload(file, "user1", bot=bot.id, caption="вот")
     message = bot.call("getUpdates")[0]["message"]
     assert (message["document"]["file_name"], message["caption"]) == ("план.txt", "вот")
+
+
+WORDS = (
+    "chat_id text message_id from_chat_id reply_markup entities parse_mode media photo document caption commands scope"
+)
+NAMES = f"{WORDS} reply_parameters callback_query_id action user_id file_id message_ids offset limit allowed_updates"
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from([2001, "@news", "<b>x", "{}"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["type", "inline_keyboard", "keyboard", "text", "url", "message_id"]), inner, max_size=3
+        )
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from([*METHODS, "getUpdates", "deleteWebhook"]),
+    parameters=st.dictionaries(st.sampled_from(NAMES.split()), anything, max_size=5),
+)
+def test_no_call_breaks_the_server(bot: Caller, name: str, parameters: dict[str, object]) -> None:
+    answer = json.loads(bot.raw(name, **{"chat_id": ANN, **parameters})[2])
+    assert answer["ok"] or answer["error_code"] != 500, answer
