@@ -23,7 +23,7 @@ class Tell(Params):
 
 
 @actor(queue=os.environ["CHAOS_QUEUE"], params=Tell)
-def tell(params: Tell, ctx: Context) -> None:
+def say_to_one(params: Tell, ctx: Context) -> None:
     ctx.send("message", SendMessage(chat_id=params.chat, text=params.key))
 
 

@@ -16,8 +16,8 @@ from chronos.runtime import Runtime
 if TYPE_CHECKING:
     from aiogram.methods import SendMessage
 
-#: What the button sends: the bot's list of dead letters.
-SHOW = "dlq:"
+#: What the buttons send: the bot's list of dead letters; of a single cause, that cause, and all of it again.
+LIST, SHOW, RETRY = "dlq:", "dlq:show:{cause}:{queue}", "dlq:retry:{cause}:{queue}"
 
 _TAKE = text("""
 with letters as (
@@ -26,8 +26,9 @@ with letters as (
 ), aside as (
   update updates set told_at = clock_timestamp() where put_aside_at is not null and told_at is null returning 1
 ), causes as (
-  select original_queue as queue, min(error_class) as error_class, min(failure_reason) as reason, count(*) as number
-  from letters where retried_at is null group by original_queue, fingerprint
+  select original_queue as queue, left(fingerprint, 8) as cause, min(error_class) as error_class,
+    min(failure_reason) as reason, count(*) as number
+  from letters where retried_at is null group by 1, 2
 ), news as (
   select jsonb_build_object(
     'failed', coalesce(sum(number), 0), 'causes', count(*), 'queues', count(distinct queue),
@@ -81,17 +82,17 @@ def _failed(news: dict[str, Any], language: str) -> str:
         inside = "внутренняя ошибка" if language == "ru" else "an internal error"
         why = inside if technical else failures.quoted(worst["reason"], language)
     count, causes = speak.number(number), speak.number(news["causes"])
-    where = f"{worst['queue']}: " if news["queues"] == 1 else ""
+    where, most = (f"{worst['queue']}: ", "") if news["queues"] == 1 else ("", f" {worst['queue']}")
     if language == "ru":
         tasks = speak.plural(number, one="задача не удалась", few="задачи не удались", many="задач не удались")
         if news["causes"] == 1:
             return f"{where}{count} {tasks}" + (", одна причина" if number > 1 else "") + f": {why}"
         of = speak.plural(news["causes"], one="причина", few="причины", many="причин")
-        return f"{where}{count} {tasks}, {causes} {of}, чаще всего {worst['queue']}: {why}"
+        return f"{where}{count} {tasks}, {causes} {of}, чаще всего{most}: {why}"
     tasks = speak.plural(number, one="task failed", other="tasks failed")
     if news["causes"] == 1:
         return f"{where}{count} {tasks}" + (", one cause" if number > 1 else "") + f": {why}"
-    return f"{where}{count} {tasks}, {causes} causes, most often {worst['queue']}: {why}"
+    return f"{where}{count} {tasks}, {causes} causes, most often{most}: {why}"
 
 
 def _aside(number: int, language: str) -> str:
@@ -105,9 +106,17 @@ def _aside(number: int, language: str) -> str:
     return f"{speak.number(number)} {what} could not be handled and {'was' if number == 1 else 'were'} put aside"
 
 
-def message_to(admin: Admin, words: str) -> SendMessage:
+def message_to(admin: Admin, words: str, news: dict[str, Any]) -> SendMessage:
     from aiogram.methods import SendMessage
     from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
 
-    show = InlineKeyboardButton(text="Показать" if admin.language == "ru" else "Show", callback_data=SHOW)
-    return SendMessage(chat_id=admin.id, text=words, reply_markup=InlineKeyboardMarkup(inline_keyboard=[[show]]))
+    ru, number = admin.language == "ru", news["failed"]
+    show, again = ("Показать" if ru else "Show"), ("Повторить" if ru else "Try again")
+    data = [(show, LIST)]
+    if news["causes"] == 1:
+        data = [(show, SHOW.format(**news["worst"]))]
+        if number > 1:
+            again = "Повторить все" if ru else "Try all again"
+        data.append((again, RETRY.format(**news["worst"])))
+    row = [InlineKeyboardButton(text=label, callback_data=said) for label, said in data]
+    return SendMessage(chat_id=admin.id, text=words, reply_markup=InlineKeyboardMarkup(inline_keyboard=[row]))

@@ -69,7 +69,7 @@ def alarm(params: Alarm, ctx: Context) -> dict[str, Any]:
         if words is None:
             break
         try:
-            ctx.send(f"admin {admin.id}", alarms.message_to(admin, words))
+            ctx.send(f"admin {admin.id}", alarms.message_to(admin, words, news))
             told += 1
         except (PermanentError, Ambiguous) as error:
             ctx.log.info("an admin is not told", admin=admin.id, why=one_line(error))

@@ -53,6 +53,8 @@ def examine() -> list[Finding]:
     if ready:
         check("clock", lambda: _clock(here))
     check("broker", lambda: _broker(here))
+    if ready:
+        check("bot", lambda: _bot(here))
     if ready and check("workers", lambda: _workers(here)):
         check("ping", lambda: _ping(here))
     return findings
@@ -104,6 +106,21 @@ def _broker(here: Runtime) -> str:
         raise ChronosError(f"RabbitMQ does not answer: {one_line(repr(error))}") from error
     finally:
         publisher.close()
+
+
+def _bot(here: Runtime) -> str:
+    """A bot whose token Telegram refuses can tell nobody, not even its admins: it is said here and in the log."""
+    with here.database.statement() as connection:
+        stopped = connection.execute(
+            text("select id, stopped_why from bots where stopped_at is not null order by stopped_at")
+        ).first()
+        known = connection.execute(text("select count(*) from bots")).scalar_one()
+    if stopped is not None:
+        raise ChronosError(
+            f"bot {stopped.id} is stopped, its tasks wait: {stopped.stopped_why}. Set the token that @BotFather shows"
+            " as CHRONOS_BOT_TOKEN and start the bot again"
+        )
+    return "none has been started yet" if known == 0 else f"{known} known, none is stopped"
 
 
 def _workers(here: Runtime) -> str:

@@ -68,9 +68,8 @@ $$
 ALARM = """
 create function alarm() returns trigger language plpgsql as $$
 begin
-  -- An alarm that fails is no reason for the next one.
-  if tg_table_name <> 'dead_letters'
-     or not exists (select from tasks t where t.id = new.task_id and t.task_name = 'alarm') then
+  -- An alarm that fails is no reason for the next one. (An update has no task_id.)
+  if not exists (select from tasks t where t.id = (to_jsonb(new) ->> 'task_id')::uuid and t.task_name = 'alarm') then
     perform alarm_admins();
   end if;
   return null;

@@ -42,9 +42,9 @@ class Chat:
             result = connection.execute(text(statement), facts)
             return [tuple(row) for row in result] if result.returns_rows else []
 
-    def submit(self, *, card: bool = True, actor: str = "walk", **params: Any) -> uuid.UUID:
+    def submit(self, *, card: bool = True, actor: str = "walk", queue: str = "post", **params: Any) -> uuid.UUID:
         """With a card as when a button was pressed: task and card before anybody can run it."""
-        task = NewTask("post", actor, params, user_id=self.user, bot_id=self.bot, chat=self.user)
+        task = NewTask(queue, actor, params, user_id=self.user, bot_id=self.bot, chat=self.user)
         message = self.call("sendMessage", chat_id=self.user, text="…")["message_id"] if card else None
         with self.workers.runtime.database.transaction() as connection:
             id_ = self.workers.runtime.submit(task, session=connection)[0].id

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.cards.conftest import Chat
@@ -45,7 +48,7 @@ def test_an_actor_that_is_a_coroutine_shows_its_progress_too(chat: Chat) -> None
 def test_progress_that_telegram_refuses_costs_the_run_nothing(chat: Chat) -> None:
     chat.sandbox.fault("429", next=1, retry_after=2, method="editMessageText", bot=chat.bot)
     chat.submit(gate=str(chat.gate))
-    eventually(lambda: chat.edits())
+    eventually(chat.edits)
     chat.gate.touch()
     eventually(lambda: chat.sql("select 1 from tasks where task_name = 'walk' and status = 'completed'"), 1.5)
     assert chat.tasks()[0][2] == 1
@@ -221,3 +224,35 @@ def test_a_press_of_a_task_that_is_gone_says_so(chat: Chat) -> None:
     chat.sql("delete from tasks")
     assert chat.press("Повторить") == "Этой задачи больше нет"
     assert chat.press("", data="dlq:") == "Эта кнопка больше не действует"
+
+
+# ------------------------------------------------------------------------------------------------- a report
+
+
+def test_a_second_tap_on_pdf_gives_the_same_task(chat: Chat) -> None:
+    chat.submit(actor="report", queue="report", period="today", language="ru", zone="Europe/Moscow", parts=["chart"])
+    eventually(lambda: "PDF" in chat.buttons(0) and len(chat.messages()) == 2, 60)
+    assert chat.texts()[0].startswith("📊 Отчёт за сегодня готов за ")
+    pdf = chat.buttons(0)["PDF"]
+    assert chat.press("PDF", 0, data=pdf) == "Готовлю PDF"
+    assert chat.press("PDF", 0, data=pdf) == "Готовлю PDF"
+    eventually(lambda: chat.texts()[0].startswith("📄 PDF отчёта за сегодня готов за "), 60)
+    assert [sorted({"photo", "document"} & set(message)) for message in chat.messages()] == [
+        [],
+        ["photo"],
+        ["document"],
+    ]
+    chat.settled()
+    assert len([name for name, *_ in chat.tasks() if name == "report"]) == 2
+    assert chat.texts()[0].startswith("📄 PDF отчёта"), "the notice of the first report is no reason to show that again"
+
+
+def test_the_command_line_submits_for_a_chat(chat: Chat) -> None:
+    environment = {**chat.workers.environment, "CHRONOS_LOG_LEVEL": "error"}
+    command = [sys.executable, "-m", "chronos.cli", "task", "submit", "walk", "--chat", str(chat.user)]
+    done = subprocess.run(
+        [*command, "--user", str(chat.user)], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    chat.becomes(READY)
+    assert chat.sql("select chat, user_id from tasks where task_name = 'walk'") == [(chat.user, chat.user)]

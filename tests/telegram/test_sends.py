@@ -36,7 +36,8 @@ class Sending:
         }
 
     def submit(self, *texts: str, actor: str = "shout", chat: int = USER, **params: Any) -> uuid.UUID:
-        task = NewTask("post", actor, {"chat": chat, "texts": texts, **params}, bot_id=self.bot, chat=chat)
+        # Without a chat of its own, so that no notice comes to where its messages go.
+        task = NewTask("post", actor, {"chat": chat, "texts": texts, **params}, bot_id=self.bot)
         return self.workers.runtime.submit(task)[0].id
 
     def becomes(self, status: str) -> Any:
