@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos clean lock same-python
+.PHONY: help run test check bench chaos clean lock pictures same-python
 VERSION := -c 'import sys; print(sys.version_info[:2])'
 
 help: ## list the targets
@@ -24,7 +24,7 @@ ifneq ($(origin PYTHON),file)
 		|| { echo "$(VENV) is of another Python than $(PYTHON): \`make clean\` first (it keeps data)" >&2; exit 2; }
 endif
 
-run: $(VENV)/.ready ## start the embedded stack: PostgreSQL, broker and worker in one terminal
+run: $(VENV)/.ready ## start everything on embedded parts, and print where to click
 	@$(VENV)/bin/chronos up
 
 test: $(VENV)/.ready ## run every test on a private PostgreSQL and a private RabbitMQ
@@ -42,6 +42,10 @@ bench: $(VENV)/.ready ## measure against raw Dramatiq (ONLY=engine)
 
 chaos: $(VENV)/.ready ## kill real processes and count what was lost or doubled (ONLY=name)
 	@$(PY) -m chaos $(ONLY)
+
+pictures: $(VENV)/.ready ## draw the pictures of the documents anew (needs Debian's chromium)
+	@$(PY) -m docs.pictures.make_report
+	@$(PY) -m docs.pictures.make_chat
 
 clean: ## remove what was built; data and logs of `make run` stay
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

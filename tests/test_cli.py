@@ -94,7 +94,7 @@ def is_one_line(answer: Answer, *words: str, code: int) -> bool:
     [
         (["task", "submit", "ping", "--queue", "nowhere"], "unknown queue 'nowhere'"),
         (["task", "submit", "ping", "--queue", "post"], "lives in queue 'system'"),
-        (["task", "submit", "pong"], "unknown task 'pong': known are keep_house, ping, report"),
+        (["task", "submit", "pong"], "unknown task 'pong': known are alarm, keep_house, ping, report, tell"),
         (["task", "submit", "tick_prune"], "unknown task"),
         (["task", "submit", "ping", "{"], "not JSON"),
         (["task", "submit", "ping", "[" * 100_000], "not JSON"),

@@ -34,11 +34,11 @@ class Subject:
         return TaskStatus(found.scalar_one())
 
     def run(self, token: uuid.UUID | None = None) -> Claimed:
-        return Claimed(self.id, token or self.token, "system", "ping", 1, 3, {}, None, None, None, None)
+        return Claimed(self.id, token or self.token, "broadcast", "ping", 1, 3, {}, None, None, None, None)
 
     def claim(self) -> None:
         self.token = uuid.uuid4()
-        tasks.claim(self.connection, "system", [self.id], self.worker, self.token)
+        tasks.claim(self.connection, "broadcast", [self.id], self.worker, self.token)
 
     def expire(self) -> None:
         self._set("expires_at = clock_timestamp() - interval '1 second'")
@@ -94,7 +94,7 @@ OF_A_RUN = ("finish", "retry", "later", "hand_back", "fail", "doubt", "end_cance
 
 
 def subject(runtime: Runtime, connection: Connection) -> Subject:
-    id_ = runtime.submit(NewTask("system", "ping"))[0].id
+    id_ = runtime.submit(NewTask("broadcast", "ping"))[0].id
     worker = uuid.uuid4()
     connection.execute(
         text("insert into workers (id, name, host, pid, process_start) values (:w, 'w', 'h', 1, '')"), {"w": worker}
@@ -137,8 +137,8 @@ def test_a_running_task_is_claimed_by_nobody_else(runtime: Runtime) -> None:
     with runtime.database.statement() as connection:
         task = subject(runtime, connection)
         task.claim()
-        assert tasks.claim(connection, "system", [task.id], task.worker, uuid.uuid4()) == []
-        [again] = tasks.claim(connection, "system", [task.id], task.worker, task.token)
+        assert tasks.claim(connection, "broadcast", [task.id], task.worker, uuid.uuid4()) == []
+        [again] = tasks.claim(connection, "broadcast", [task.id], task.worker, task.token)
         assert again.attempt == 1
 
 
