@@ -72,7 +72,7 @@ def run(chaos: Chaos, people: int = SUBSCRIBERS, rounds: int = ROUNDS) -> Verdic
         client = sandbox.client
         with chaos.stage(verdict, threads=4, environment=environment) as stage:
             ids = range(FIRST_SUBSCRIBER, FIRST_SUBSCRIBER + people)
-            _welcome(stage, ids)
+            welcome(stage, ids)
             bot = Bot(stage)
             try:
                 bot.start()
@@ -110,7 +110,7 @@ def run(chaos: Chaos, people: int = SUBSCRIBERS, rounds: int = ROUNDS) -> Verdic
     return verdict
 
 
-def _welcome(stage: Stage, ids: range) -> None:
+def welcome(stage: Stage, ids: range) -> None:
     with stage.runtime.database.transaction() as connection:
         connection.execute(
             text("insert into users (id, role, language, time_zone) select id, 'user', 'ru', 'Europe/Moscow'"
