@@ -1,6 +1,8 @@
 # Every target sets up what it needs: a virtual environment in .venv from nothing but python3.
 PYTHON ?= python3
 VENV := .venv
+# Processes that run tests. They wait more than they work: more of them than cores are worth it.
+JOBS ?= 3
 PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
 .PHONY: help run test check bench chaos clean lock pictures same-python
@@ -27,15 +29,15 @@ endif
 run: $(VENV)/.ready ## start everything on embedded parts, and print where to click
 	@$(VENV)/bin/chronos up
 
-test: $(VENV)/.ready ## run every test on a private PostgreSQL and a private RabbitMQ
-	@$(PY) -m pytest $(ARGS)
+test: $(VENV)/.ready ## run every test on private servers (JOBS=0: in one process; ARGS=... for pytest)
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.ready ## format, lint, types, import rules, then the tests
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 bench: $(VENV)/.ready ## measure against raw Dramatiq (ONLY=engine)
 	@$(PY) -m bench $(ONLY)

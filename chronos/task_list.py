@@ -44,7 +44,8 @@ select t.id, t.queue, t.task_name, t.status, t.attempt, t.max_attempts, t.create
        (select n.id from tasks n where n.id > t.id order by n.id limit 1) as after
 from (select * from tasks where (cast(:status as text) is null or status = :status)
       and (cast(:queue as text) is null or queue = :queue) and (cast(:name as text) is null or task_name = :name)
-      and (:routine or not task_name = any(cast(:hidden as text[])) or status in ('failed', 'unknown'))
+      and (:routine or queue <> 'system' or not task_name = any(cast(:hidden as text[]))
+           or status in ('failed', 'unknown'))
       and (cast(:user as bigint) is null or user_id = :user) and (not :asked_for or queue <> 'system')
       and (cast(:older_than as uuid) is null or id < :older_than)
       and (not :alive or status in ('pending', 'in_progress'))

@@ -98,6 +98,6 @@ def test_no_new_effect_is_made_after_the_expiry_and_a_made_one_is_still_known(ru
 
 def test_an_outage_of_postgresql_costs_a_run_only_the_sight_of_its_progress() -> None:
     nowhere = Runtime(Settings(database_url=SecretStr("postgresql://me:secret@127.0.0.1:1/nowhere")))
-    run = Claimed(uuid.uuid4(), uuid.uuid4(), "broadcast", "ping", 1, 3, {}, None, None, None, None)
+    run = Claimed(uuid.uuid4(), uuid.uuid4(), "system", "ping", 1, 3, {}, None, None, None, None)
     Context(nowhere, run).progress(1, 2)
     nowhere.close()

@@ -37,5 +37,6 @@ def facts_of(connection: Connection, runtime: Runtime, task_id: uuid.UUID) -> Ca
     task = TaskStateRecord.model_validate(dict(row._mapping))
     around = facts_about(connection, runtime, task) if task.status == "pending" else None
     doubts = row.doubts if task.status == "unknown" else []
-    language = language_for(row.language or task.params.get("language"), row.language_code)
+    asked = None if row.language_code else task.params.get("language")
+    language = language_for(row.language or asked, row.language_code)
     return CardFacts(task, doubts, row.time_zone, language, around)

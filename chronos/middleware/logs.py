@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from typing import Any
 
@@ -9,10 +10,10 @@ import structlog
 from dramatiq.middleware import Middleware
 
 from chronos import logs
-from chronos.errors import one_line
+from chronos.errors import ChronosError, one_line
 from chronos.logs import redacted
 from chronos.middleware.claim import ClaimedMessage
-from chronos.runtime import Runtime
+from chronos.runtime import EXIT_WRONG, Runtime
 
 log = structlog.get_logger("chronos.tasks")
 
@@ -25,7 +26,12 @@ class LogRuns(Middleware):
         self._routine = False
 
     def after_process_boot(self, broker: Any) -> None:
-        logs.set_up(self.runtime.settings)
+        try:
+            logs.set_up(self.runtime.settings)
+        except ChronosError as error:
+            # Dramatiq would log any other exception, nowhere, and go on.
+            sys.stderr.write(f"chronos: {error}\n")
+            raise SystemExit(EXIT_WRONG) from None
         # A completed run is in its row; a line for each would cost more than the run of a quick task.
         self._routine = self.runtime.settings.log_level == "debug"
 

@@ -89,6 +89,11 @@ class Chat:
     def edits(self) -> int:
         return len(self.sandbox.log(bot=self.bot, method="editMessageText", chat=self.user))
 
+    def no_card_will_come(self) -> None:
+        """As if the time had passed in which the bot may still write one."""
+        late = "update tasks set created_at = created_at - interval '1 minute', run_at = now(), wake_at = now()"
+        eventually(lambda: self.sql(f"{late} where task_name = 'tell' and status = 'pending' returning 1"))
+
     def settled(self) -> None:
         """Every notice has been told."""
         self.workers.all_final()

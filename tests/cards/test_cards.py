@@ -145,6 +145,7 @@ def test_a_stranger_decides_nothing(chat: Chat) -> None:
 def test_a_message_in_doubt_that_arrived_is_not_sent_again(chat: Chat) -> None:
     chat.sandbox.fault("reset_after", next=1, method="sendMessage", bot=chat.bot)
     chat.submit(card=False, send=["one", "two"])
+    chat.no_card_will_come()
     told = chat.becomes("one", "❓ Задача walk: ответ Telegram потерялся, сообщение могло дойти.")
     assert list(chat.buttons()) == ["Отправить ещё раз", "Дошло"], told
     arrived = chat.buttons()["Дошло"]
@@ -177,6 +178,7 @@ def test_a_message_in_doubt_is_sent_again_exactly_once(chat: Chat) -> None:
 
 def test_a_task_without_a_card_ends_with_a_message(chat: Chat) -> None:
     id_ = chat.submit(card=False)
+    chat.no_card_will_come()
     chat.becomes(READY)
     chat.settled()
     assert chat.sql("select c.message_id from cards c where task_id = :id", id=id_) == [
@@ -187,6 +189,7 @@ def test_a_task_without_a_card_ends_with_a_message(chat: Chat) -> None:
 
 def test_a_result_that_came_to_the_chat_needs_no_other_words(chat: Chat) -> None:
     chat.submit(card=False, send=["the result"])
+    chat.no_card_will_come()
     chat.settled()
     assert chat.texts() == ["the result"]
     assert chat.tasks()[1][4] == {"told": "by its result"}
@@ -195,6 +198,7 @@ def test_a_result_that_came_to_the_chat_needs_no_other_words(chat: Chat) -> None
 def test_a_notice_to_somebody_who_blocked_the_bot_is_no_failure(chat: Chat) -> None:
     chat.sandbox.block("user1", bot=chat.bot)
     chat.submit(card=False)
+    chat.no_card_will_come()
     chat.settled()
     assert chat.tasks()[1][:2] == ("tell", "completed")
     assert chat.sql("select count(*) from dead_letters") == [(0,)]
@@ -205,6 +209,7 @@ def test_a_notice_whose_answer_got_lost_comes_again(chat: Chat) -> None:
     """Twice is better than never; the second one is the card."""
     chat.sandbox.fault("reset_before", next=1, method="sendMessage", bot=chat.bot)
     chat.submit(card=False)
+    chat.no_card_will_come()
     chat.becomes(READY)
     chat.settled()
 
@@ -254,5 +259,6 @@ def test_the_command_line_submits_for_a_chat(chat: Chat) -> None:
         [*command, "--user", str(chat.user)], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+    chat.no_card_will_come()
     chat.becomes(READY)
     assert chat.sql("select chat, user_id from tasks where task_name = 'walk'") == [(chat.user, chat.user)]
