@@ -37,21 +37,15 @@ class TaskLine:
 
 
 # The neighbours in the order of ids decide how much of an id is needed.
-_NEWEST = text("""
+_NEWEST = """
 select t.id, t.queue, t.task_name, t.status, t.attempt, t.max_attempts, t.created_at, t.run_at, t.started_at,
        t.finished_at, t.progress, t.error_message, t.params, clock_timestamp() as at,
        (select n.id from tasks n where n.id < t.id order by n.id desc limit 1) as before,
        (select n.id from tasks n where n.id > t.id order by n.id limit 1) as after
-from (select * from tasks where (cast(:status as text) is null or status = :status)
-      and (cast(:queue as text) is null or queue = :queue) and (cast(:name as text) is null or task_name = :name)
-      and (:routine or queue <> 'system' or not task_name = any(cast(:hidden as text[]))
-           or status in ('failed', 'unknown'))
-      and (cast(:user as bigint) is null or user_id = :user) and (not :asked_for or queue <> 'system')
-      and (cast(:older_than as uuid) is null or id < :older_than)
-      and (not :alive or status in ('pending', 'in_progress'))
-      order by id desc limit :most) t
+from (select * from tasks where {conditions} order by id desc limit :most) t
 order by t.id desc
-""")
+"""
+_ROUTINE = "(queue <> 'system' or not task_name = any(cast(:hidden as text[])) or status in ('failed', 'unknown'))"
 
 
 def newest(
@@ -74,15 +68,23 @@ def newest(
         raise BadInput(f"unknown status {status!r}: choose one of {', '.join(TaskStatus)}")
     if queue is not None:
         policy_of(queue)
+    # Only what is asked for: a plan that must fit every wish would read the whole table for one user's tasks.
+    conditions = {
+        "status = :status": status is not None,
+        "queue = :queue": queue is not None,
+        "task_name = :name": name is not None,
+        "user_id = :user": user_id is not None,
+        "id < :older_than": older_than is not None,
+        "queue <> 'system'": asked_for,
+        "status in ('pending', 'in_progress')": alive,
+        _ROUTINE: queue is None and name is None,
+    }
+    chosen = " and ".join(condition for condition, wanted in conditions.items() if wanted) or "true"
+    wishes: dict[str, Any] = {"status": status, "queue": queue, "name": name, "user": user_id, "older_than": older_than}
+    wishes["hidden"] = list(ROUTINE)
+    wishes = {key: value for key, value in wishes.items() if f":{key}" in chosen}
     with runtime.database.statement() as connection:
-        rows = connection.execute(
-            _NEWEST,
-            {
-                "status": status, "queue": queue, "name": name, "most": most, "user": user_id, "asked_for": asked_for,
-                "alive": alive, "older_than": older_than, "routine": queue is not None or name is not None,
-                "hidden": list(ROUTINE),
-            },
-        ).all()  # fmt: skip
+        rows = connection.execute(text(_NEWEST.format(conditions=chosen)), {**wishes, "most": most}).all()
     lines = []
     for row in rows:
         facts = dict(row._mapping)
