@@ -41,6 +41,7 @@ select id from old order by id desc limit 1
 _PRUNE_THE_REST = (
     "delete from workers where dead and beat_at < clock_timestamp() - interval '7 days'",
     "delete from updates where handled_at < clock_timestamp() - interval '2 days'",
+    "delete from updates where put_aside_at < clock_timestamp() - interval '30 days'",
     "delete from budgets where key like 'chat:%' and tat < clock_timestamp() - interval '1 hour'"
     " and coalesce(held_until, '-infinity') < clock_timestamp()",
     "delete from invitations where coalesce(used_at, created_at) < clock_timestamp() - interval '7 days'",

@@ -20,7 +20,7 @@ from telegram_sandbox.seed import FIRST_SUBSCRIBER, SUBSCRIBERS
 #: Milliseconds.
 MOST_P95 = 500.0
 #: Commands per second; seconds of each part; seconds until the last answer.
-RATE, PART, LAST = 10.0, 20.0, 15.0
+RATE, PART, LAST = 10.0, 20.0, 5.0
 REPORTS = 10
 
 

@@ -14,7 +14,7 @@ from aiogram.types import CallbackQuery, Chat, TelegramObject, Update
 
 from chronos import people
 from chronos.bot.talk import Talk
-from chronos.bot.texts import words_of
+from chronos.bot.texts import plain_words_of, words_of
 from chronos.errors import BadInput
 from chronos.models.user import Role
 from chronos.people import Person
@@ -51,6 +51,8 @@ class Access(BaseMiddleware):
                 return await _refuse(talk)
             return await handler(event, data)
         except BadInput as error:
+            if talk.query is not None:
+                return await talk.answer(plain_words_of(error, talk.language), alert=True)
             return await talk.reply(words_of(error, talk.language))
         finally:
             await talk.answer()

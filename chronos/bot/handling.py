@@ -13,8 +13,8 @@ from chronos.errors import Later, PermanentError, Unavailable, one_line
 
 log = structlog.get_logger("chronos.bot")
 
-#: Chats at once.
-MOST_CHATS = 16
+#: Chats at once; most of that time they wait for Telegram, and what talks to PostgreSQL waits for a thread.
+MOST_CHATS = 64
 #: Seconds that one update may take, waiting for Telegram's limits included.
 LONGEST = 120.0
 #: Seconds between two looks when nothing wakes us.

@@ -60,6 +60,10 @@ where bot_id = :bot and chat = :chat and update_id < :id and update_id >= :id - 
   and received_at > clock_timestamp() - interval '1 hour'
 order by update_id desc limit 1
 """)
+_ASIDE = "bot_id = :bot and put_aside_at is not null"
+_COUNT_ASIDE = text(f"select count(*) from updates where {_ASIDE}")
+_AGAIN = text(f"update updates set put_aside_at = null, tries = 0, error = null, told_at = null where {_ASIDE}")
+_FORGET = text(f"delete from updates where {_ASIDE}")
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,17 @@ class Inbox:
         """The button that was pressed last in this chat, if nothing but plain text came since: what a text answers."""
         found = self._write(_QUESTION, id=update_id, chat=chat, back=LOOK_BACK)
         return None if found is None else str(found)
+
+    # -- what was put aside
+
+    def aside(self) -> int:
+        return int(self._write(_COUNT_ASIDE))
+
+    def try_again(self) -> None:
+        self._write(_AGAIN)
+
+    def forget_aside(self) -> None:
+        self._write(_FORGET)
 
     def _write(self, statement: Any, **facts: Any) -> Any:
         with self._database.statement() as connection:

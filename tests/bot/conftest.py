@@ -105,7 +105,7 @@ def call(bot: Bot, method: str, **fields: Any) -> Any:
     """The Bot API, past the bot."""
     query = urllib.parse.urlencode({name: json.dumps(value) for name, value in fields.items()})
     url = f"{bot.sandbox.url}/bot{bot.id}:{SECRET}/{method}?{query}"
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310
         return json.load(answer)["result"]
 
 

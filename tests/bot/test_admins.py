@@ -13,7 +13,8 @@ def dead_letters(bot: Bot, reasons: list[str], error_class: str = "PermanentErro
     for reason in reasons:
         task = bot.here.submit(NewTask("broadcast", "ping", {}))[0].id
         bot.sql(
-            "update tasks set status = 'failed', error_message = :reason, finished_at = clock_timestamp() where id = :id",
+            "update tasks set status = 'failed', error_message = :reason, finished_at = clock_timestamp()"
+            " where id = :id",
             id=task, reason=reason,
         )  # fmt: skip
         bot.sql(
@@ -62,3 +63,17 @@ def test_a_cause_that_is_gone_is_said_and_the_list_shown(bot: Bot, admin: Who) -
     bot.sql("delete from dead_letters")
     assert admin.is_answered("Показать 1") == "Этих задач здесь больше нет"
     eventually(lambda: "Неудачных задач нет" in admin.last()["text"], 10)
+
+
+def test_messages_that_were_put_aside_are_shown_handled_again_and_forgotten(bot: Bot, admin: Who) -> None:
+    bot.sql("delete from updates where put_aside_at is not null")
+    bot.deliver({"update_id": 2_200_000_001, "message": {"chat": {"id": 1}, "from": {"id": 1}, "text": "broken"}})
+    aside = "select count(*) from updates where put_aside_at is not null"
+    eventually(lambda: bot.sql(aside) == [(1,)], 20)
+    shown = admin.says("/dlq")
+    assert "1 сообщение боту отложено" in shown["text"]
+    assert "боту отложено" not in admin.presses("Обработать снова")["text"]
+    eventually(lambda: bot.sql(aside) == [(1,)], 30)
+    admin.says("/dlq")
+    assert "боту отложено" not in admin.presses("Забыть их")["text"]
+    assert bot.sql(aside) == [(0,)]

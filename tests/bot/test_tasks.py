@@ -95,6 +95,14 @@ def test_nobody_sees_or_cancels_the_tasks_of_others(bot: Bot, user: Who, admin: 
     assert bot.sql("select status from tasks where id = :id", id=task) == [("pending",)]
 
 
+def test_a_button_whose_task_is_gone_says_so_and_keeps_its_message(bot: Bot, user: Who) -> None:
+    task = waiting_task(bot, user)
+    listed = user.says("/status")
+    bot.sql("delete from tasks where id = :id", id=task)
+    assert "нет. /tasks покажет" in user.is_answered(f"⏳ {str(task)[:13]}")
+    assert user.last()["text"] == listed["text"]
+
+
 def test_a_task_is_cancelled_by_its_button_in_the_list(bot: Bot, user: Who) -> None:
     task = waiting_task(bot, user)
     user.says("/tasks")

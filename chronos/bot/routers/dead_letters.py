@@ -10,6 +10,7 @@ from aiogram.types import CallbackQuery, Message
 
 from chronos import dead_letters, failures
 from chronos.bot.access import may
+from chronos.bot.inbox import Inbox
 from chronos.bot.routers.times import ago
 from chronos.bot.talk import Talk
 from chronos.bot.texts import lines
@@ -32,19 +33,21 @@ def router() -> Router:
     for name, verb in (("show", show), ("retry", retry), ("sure", sure), ("clear", clear)):
         found = F.data.regexp(rf"^dlq:{name}:{_OF_A_CAUSE}").as_("found")
         made.callback_query.register(verb, found, flags=may(Role.ADMIN))
+    made.callback_query.register(try_again, F.data == "aside:again", flags=may(Role.ADMIN))
+    made.callback_query.register(forget, F.data == "aside:forget", flags=may(Role.ADMIN))
     return made
 
 
-async def list_(message: Message, talk: Talk, here: Runtime) -> None:
-    await _list(talk, here)
+async def list_(message: Message, talk: Talk, here: Runtime, inbox: Inbox) -> None:
+    await _list(talk, here, inbox)
 
 
-async def list_again(query: CallbackQuery, talk: Talk, here: Runtime) -> None:
-    await _list(talk, here)
+async def list_again(query: CallbackQuery, talk: Talk, here: Runtime, inbox: Inbox) -> None:
+    await _list(talk, here, inbox)
 
 
-async def show(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime) -> None:
-    cause = await _cause(talk, here, found)
+async def show(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime, inbox: Inbox) -> None:
+    cause = await _cause(talk, here, inbox, found)
     if cause is None:
         return
     data = f"{cause.cause}:{cause.queue}"
@@ -60,14 +63,14 @@ async def show(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Run
     await talk.reply(said, keyboard)
 
 
-async def retry(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime) -> None:
+async def retry(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime, inbox: Inbox) -> None:
     done = await talk.run(dead_letters.retry, here, _choice(found), f"user {talk.person.id}")
     await talk.answer(talk.plain("dlq.retried", count=done.retried))
-    await _list(talk, here)
+    await _list(talk, here, inbox)
 
 
-async def sure(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime) -> None:
-    cause = await _cause(talk, here, found)
+async def sure(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime, inbox: Inbox) -> None:
+    cause = await _cause(talk, here, inbox, found)
     if cause is None:
         return
     data = f"{cause.cause}:{cause.queue}"
@@ -78,17 +81,26 @@ async def sure(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Run
     await talk.reply(talk.say("dlq.sure", count=cause.count), keyboard)
 
 
-async def clear(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime) -> None:
+async def clear(query: CallbackQuery, talk: Talk, found: re.Match[str], here: Runtime, inbox: Inbox) -> None:
     gone = await talk.run(dead_letters.clear, here, _choice(found))
     await talk.answer(talk.plain("dlq.cleared", count=gone))
-    await _list(talk, here)
+    await _list(talk, here, inbox)
 
 
-async def _list(talk: Talk, here: Runtime) -> None:
-    found = await talk.run(dead_letters.causes, here)
-    if not found:
-        await talk.reply(talk.say("dlq.none"), [[(talk.plain("refresh"), "dlq:")]])
-        return
+async def try_again(query: CallbackQuery, talk: Talk, here: Runtime, inbox: Inbox) -> None:
+    await talk.run(inbox.try_again)
+    await talk.answer(talk.plain("dlq.aside.again.done"))
+    await _list(talk, here, inbox)
+
+
+async def forget(query: CallbackQuery, talk: Talk, here: Runtime, inbox: Inbox) -> None:
+    await talk.run(inbox.forget_aside)
+    await talk.answer(talk.plain("dlq.aside.forgotten"))
+    await _list(talk, here, inbox)
+
+
+async def _list(talk: Talk, here: Runtime, inbox: Inbox) -> None:
+    found, aside = await talk.run(dead_letters.causes, here), await talk.run(inbox.aside)
     said = [
         talk.say(
             "dlq.line", number=number, queue=queue_name(cause.queue, talk.language), count=cause.count,
@@ -103,19 +115,22 @@ async def _list(talk: Talk, here: Runtime) -> None:
         for number, cause in enumerate(found[:MOST], start=1)
     ]
     keyboard = [buttons[start : start + 2] for start in range(0, len(buttons), 2)]
-    await talk.reply(
-        lines(talk.say("dlq", count=sum(cause.count for cause in found)), *said),
-        [*keyboard, [(talk.plain("refresh"), "dlq:")]],
-    )
+    if aside:
+        said.append(talk.say("dlq.aside", count=aside))
+        keyboard.append(
+            [(talk.plain("dlq.aside.again"), "aside:again"), (talk.plain("dlq.aside.forget"), "aside:forget")]
+        )
+    head = talk.say("dlq", count=sum(cause.count for cause in found)) if found else talk.say("dlq.none")
+    await talk.reply(lines(head, *said), [*keyboard, [(talk.plain("refresh"), "dlq:")]])
 
 
-async def _cause(talk: Talk, here: Runtime, found: re.Match[str]) -> Cause | None:
+async def _cause(talk: Talk, here: Runtime, inbox: Inbox, found: re.Match[str]) -> Cause | None:
     """None: it is gone, and the list was shown instead."""
     causes = await talk.run(dead_letters.causes, here)
     cause = next((cause for cause in causes if (cause.cause, cause.queue) == (found[1], found[2])), None)
     if cause is None:
         await talk.answer(talk.plain("dlq.gone"))
-        await _list(talk, here)
+        await _list(talk, here, inbox)
     return cause
 
 

@@ -57,9 +57,20 @@ def lines(*said: str) -> Html:
 
 def words_of(error: ChronosError, language: str) -> Html:
     """What cannot be done as it was asked, in the reader's language."""
+    key, fields = _key_of(error, language)
+    return say(language, key, **fields)
+
+
+def plain_words_of(error: ChronosError, language: str) -> str:
+    """The same as the answer to a press."""
+    key, fields = _key_of(error, language)
+    return plain(language, key, **fields)
+
+
+def _key_of(error: ChronosError, language: str) -> tuple[str, dict[str, str | float]]:
     if isinstance(error, BadInput) and f"error.{error.reason}" in TEXTS[language]:
-        return say(language, f"error.{error.reason}", **error.fields)
-    return say(language, "error.away" if isinstance(error, Unavailable) else "error.not_so")
+        return f"error.{error.reason}", error.fields
+    return "error.away" if isinstance(error, Unavailable) else "error.not_so", {}
 
 
 def fields_of(text: Text) -> set[str]:

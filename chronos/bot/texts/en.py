@@ -152,6 +152,14 @@ TEXTS: dict[str, str | Mapping[str, str]] = {
     "dlq.retried": "Started again: {count}",
     "dlq.cleared": "Forgotten: {count}",
     "dlq.inside": "an internal error, details: {command}",
+    "dlq.aside": {
+        "one": "📥 {count} message to the bot was put aside: handling it failed three times.",
+        "other": "📥 {count} messages to the bot were put aside: handling them failed three times.",
+    },
+    "dlq.aside.again": "Handle again",
+    "dlq.aside.forget": "Forget them",
+    "dlq.aside.again.done": "Trying again",
+    "dlq.aside.forgotten": "Forgotten",
     "dlq.gone": "These tasks are no longer here",
     # -- access
     "grant.how": "Who should get access? That person's /start shows the number.\n"
