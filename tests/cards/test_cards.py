@@ -131,6 +131,13 @@ def test_a_failed_task_is_tried_again_from_its_card(chat: Chat) -> None:
     chat.becomes(READY)
 
 
+def test_a_card_says_that_a_run_failed_and_when_the_next_one_comes(chat: Chat) -> None:
+    chat.submit(fail="chat")
+    chat.becomes("⏳ Задача walk: не получилось, попробую снова в ")
+    chat.press("Отмена")
+    chat.becomes("🚫 Задача walk: отменено")
+
+
 def test_a_stranger_decides_nothing(chat: Chat) -> None:
     chat.submit(fail="no", permanent=True)
     chat.becomes("❌ Задача walk")
