@@ -1,9 +1,11 @@
 # Every target sets up what it needs: a virtual environment in .venv from nothing but python3.
 PYTHON ?= python3
 VENV := .venv
+# Processes that run tests. They wait more than they work: more of them than cores are worth it.
+JOBS ?= 3
 PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos clean lock same-python
+.PHONY: help run test check bench chaos clean lock pictures same-python
 VERSION := -c 'import sys; print(sys.version_info[:2])'
 
 help: ## list the targets
@@ -24,24 +26,28 @@ ifneq ($(origin PYTHON),file)
 		|| { echo "$(VENV) is of another Python than $(PYTHON): \`make clean\` first (it keeps data)" >&2; exit 2; }
 endif
 
-run: $(VENV)/.ready ## start the embedded stack: PostgreSQL, broker and worker in one terminal
+run: $(VENV)/.ready ## start everything on embedded parts, and print where to click
 	@$(VENV)/bin/chronos up
 
-test: $(VENV)/.ready ## run every test on a private PostgreSQL and a private RabbitMQ
-	@$(PY) -m pytest $(ARGS)
+test: $(VENV)/.ready ## run every test on private servers (JOBS=0: in one process; ARGS=... for pytest)
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.ready ## format, lint, types, import rules, then the tests
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 bench: $(VENV)/.ready ## measure against raw Dramatiq (ONLY=engine)
 	@$(PY) -m bench $(ONLY)
 
 chaos: $(VENV)/.ready ## kill real processes and count what was lost or doubled (ONLY=name)
 	@$(PY) -m chaos $(ONLY)
+
+pictures: $(VENV)/.ready ## draw the pictures of the documents anew (needs Debian's chromium)
+	@$(PY) -m docs.pictures.make_report
+	@$(PY) -m docs.pictures.make_chat
 
 clean: ## remove what was built; data and logs of `make run` stay
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -166,7 +166,7 @@ class Stage:
         self.kills = 0
         # The front door has the servers beside it: only the workers are behind the network.
         self.runtime = Runtime(Settings(database_url=database_url, amqp_url=chaos.amqp_url, lease_seconds=LEASE))
-        self._environment = {
+        self.environment = {
             **os.environ,
             "CHRONOS_DATABASE_URL": chaos.network.through(database_url),
             "CHRONOS_AMQP_URL": chaos.network.through(chaos.amqp_url),
@@ -217,7 +217,7 @@ class Stage:
         with path.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dramatiq", "chronos.actors", "-p", "1", "-t", str(self.threads)],
-                env={**self._environment, "CHRONOS_WORKER_NAME": name},
+                env={**self.environment, "CHRONOS_WORKER_NAME": name},
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -25,8 +25,8 @@ from telegram_sandbox.process import SandboxProcess
 
 #: Where the sandbox's page is looked for first.
 SANDBOX_PORT = 8081
-#: The id of the bot that talks to the sandbox.
-SANDBOX_BOT = 1000000001
+#: The bot that talks to the sandbox.
+SANDBOX_BOT, SANDBOX_BOT_NAME = 1000000001, "chronos_sandbox_bot"
 
 #: (part, state, more), or ("", words, ""): how `up` tells what happens.
 Say = Callable[[str, str, str], None]
@@ -78,6 +78,7 @@ class Servers:
         first = not folder.exists() and wanted is None and is_free(SANDBOX_PORT)
         self.sandbox = SandboxProcess(folder, SANDBOX_PORT if first else wanted)
         took = self._start(self.sandbox)
+        self.sandbox.client.bot(SANDBOX_BOT, name="Chronos", username=SANDBOX_BOT_NAME)
         self._configuration.bot_token = SecretStr(_token_of(folder))
         self._configuration.telegram_url = self.sandbox.url
         self._say("Telegram sandbox", took, "no account needed; CHRONOS_BOT_TOKEN=... for the real one")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pika
 import psycopg
@@ -20,10 +20,10 @@ from chronos.engine import schema
 from chronos.queues import POLICIES
 from chronos.runtime import Runtime
 from private_services import PrivatePostgres, PrivateRabbitMQ, install_rabbitmq
+from tests.missing import NOT_TESTED, miss, one_at_a_time
 from tests.processes import Workers
 
 TEMPLATE = "chronos_template"
-_rabbitmq_missing: str | None = None
 
 
 @pytest.fixture(scope="session")
@@ -46,26 +46,32 @@ def postgres(service_folder: Path) -> Iterator[PrivatePostgres]:
 
 @pytest.fixture(scope="session")
 def rabbitmq(service_folder: Path) -> Iterator[PrivateRabbitMQ]:
-    global _rabbitmq_missing
-    if PrivateRabbitMQ.available() is not None:
-        install_rabbitmq()
-    _rabbitmq_missing = PrivateRabbitMQ.available()
-    if _rabbitmq_missing is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(_rabbitmq_missing)
-        pytest.skip(_rabbitmq_missing)
+    with one_at_a_time():
+        if PrivateRabbitMQ.available() is not None:
+            install_rabbitmq()
+    if (why := PrivateRabbitMQ.available()) is not None:
+        miss("everything that needs RabbitMQ", why)
     with PrivateRabbitMQ(service_folder / "rabbitmq") as server:
         yield server
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["not_tested"] = NOT_TESTED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """One of several processes that run the tests has ended."""
+    NOT_TESTED.update(getattr(node, "workeroutput", {}).get("not_tested", {}))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """After all other summaries: a long list of skipped tests must not push it out of sight."""
     yield
-    if _rabbitmq_missing is not None:
-        terminalreporter.write_line(
-            f"NOT TESTED: everything that needs RabbitMQ. {_rabbitmq_missing}", red=True, bold=True
-        )
+    for what, why in NOT_TESTED.items():
+        terminalreporter.write_line(f"NOT TESTED: {what}. {why}", red=True, bold=True)
 
 
 @pytest.fixture

@@ -111,3 +111,31 @@ def test_the_statistics_of_a_queue_are_a_row(runtime: Runtime) -> None:
         rows = connection.execute(text("select queue, statistics from queue_states")).all()
     due = {queue: statistics["due"] for queue, statistics in rows}
     assert (due["system"], due["post"], due["report"]) == (2, 1, 0)
+
+
+def test_what_the_chat_no_longer_needs_is_pruned(runtime: Runtime) -> None:
+    gone, kept = old_task(runtime, "completed", 8), old_task(runtime, "completed", 6)
+    with runtime.database.transaction() as connection:
+        for id_ in (gone, kept):
+            connection.execute(
+                text("insert into cards (task_id, bot_id, chat, locale) values (:id, 1, 1, 'ru')"), {"id": id_}
+            )
+        connection.execute(
+            text(
+                "insert into updates (bot_id, update_id, chat, payload, handled_at) values"
+                " (1, 1, 1, '{}', clock_timestamp() - interval '3 days'),"
+                " (1, 2, 1, '{}', clock_timestamp() - interval '1 day'), (1, 3, 1, '{}', null)"
+            )
+        )
+        connection.execute(
+            text(
+                "insert into budgets (key, tat, held_until) values ('bot:1', '-infinity', null),"
+                " ('chat:1:1', clock_timestamp() - interval '2 hours', null),"
+                " ('chat:1:2', '-infinity', clock_timestamp() + interval '1 hour')"
+            )
+        )
+    housekeeping.prune(runtime)
+    with runtime.database.statement() as connection:
+        assert list(connection.execute(text("select task_id from cards")).scalars()) == [kept]
+        assert list(connection.execute(text("select update_id from updates order by 1")).scalars()) == [2, 3]
+        assert list(connection.execute(text("select key from budgets order by 1")).scalars()) == ["bot:1", "chat:1:2"]

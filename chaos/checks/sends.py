@@ -5,7 +5,7 @@ Faults, evenly: 429 for the whole bot, 500, 502 with HTML, cut JSON, reset befor
 every twentieth user has blocked the bot. Each message goes to a chat of its own. The workers stamp the moment at which
 a call is let out: what it then waits for in a network or a busy server is not the product's.
 
-Seen failing with BREAK=hold and with BREAK=doubt.
+Seen failing (250 messages) with BREAK=hold: 589 calls let out inside; with BREAK=doubt: 12 doubled.
 """
 
 from __future__ import annotations

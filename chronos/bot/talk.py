@@ -40,10 +40,10 @@ class Talk:
     def language(self) -> str:
         return self.person.speaks
 
-    def say(self, key: str, **fields: str | float) -> Html:
+    def say(self, key: str, /, **fields: str | float) -> Html:
         return say(self.language, key, **fields)
 
-    def plain(self, key: str, **fields: str | float) -> str:
+    def plain(self, key: str, /, **fields: str | float) -> str:
         return plain(self.language, key, **fields)
 
     async def run(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import urllib.parse
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -66,15 +69,19 @@ class Who:
     def is_answered(self, button: str, wait: float = 15) -> str:
         """What the press was answered with."""
         pressed = self.sandbox.post("press", **{"as": self.id}, button=button, bot=self.bot_id)
-        return str(self._next(pressed["seq"], "answer", wait).get("text", ""))
+        return str(self._next(pressed["seq"], "answer", wait, pressed["query"]).get("text", ""))
 
-    def _next(self, after: int, kind: str, wait: float) -> Json:
+    def _next(self, after: int, kind: str, wait: float, query: str | None = None) -> Json:
         wanted = {"message": ("message", "edit"), "answer": ("answer",)}[kind]
         found: list[Json] = []
 
         def look() -> bool:
             news = self.sandbox.get("answers", **{"as": self.id}, bot=self.bot_id, after=after, wait=1)
-            found[:] = [event for event in news["events"] if event["kind"] in wanted]
+            found[:] = [
+                event
+                for event in news["events"]
+                if event["kind"] in wanted and (query is None or event["query"] == query)
+            ]
             return bool(found)
 
         eventually(look, wait, f"an answer of the bot ({kind})")
@@ -92,6 +99,20 @@ class Who:
 def buttons_of(message: Json) -> list[str]:
     rows = message.get("reply_markup", {}).get("inline_keyboard", [])
     return [button["text"] for row in rows for button in row]
+
+
+def call(bot: Bot, method: str, **fields: Any) -> Any:
+    """The Bot API, past the bot."""
+    query = urllib.parse.urlencode({name: json.dumps(value) for name, value in fields.items()})
+    url = f"{bot.sandbox.url}/bot{bot.id}:{SECRET}/{method}?{query}"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return json.load(answer)["result"]
+
+
+def menu_of(bot: Bot, who: Who) -> list[str]:
+    """The commands that Telegram offers to this person alone."""
+    found = call(bot, "getMyCommands", scope={"type": "chat", "chat_id": who.id})
+    return [command["command"] for command in found]
 
 
 class Bot:
@@ -139,6 +160,12 @@ class Bot:
         self._thread.join(20)
         self._threads.shutdown()
         self.here.close()
+
+    def deliver(self, *updates: Json) -> None:
+        """As if Telegram had sent them."""
+        assert self.app is not None
+        self.app.inbox.store(updates)
+        self._loop.call_soon_threadsafe(self.app.handling.wake)
 
     def sql(self, statement: str, **facts: Any) -> list[Any]:
         with self.here.database.statement() as connection:

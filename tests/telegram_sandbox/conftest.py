@@ -17,6 +17,7 @@ import pytest
 
 from telegram_sandbox.client import Sandbox
 from telegram_sandbox.process import SandboxProcess
+from tests.missing import miss, one_at_a_time
 from tests.processes import eventually
 
 _ids = itertools.count(5_000_000_001)
@@ -133,34 +134,18 @@ def echo_bot(sandbox_process: SandboxProcess, tmp_path_factory: pytest.TempPathF
     made.end()
 
 
-_chromium_missing: str | None = None
-
-
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     """Debian's package is installed when it is missing and we are root."""
-    global _chromium_missing
-    found = shutil.which("chromium")
     apt_get = shutil.which("apt-get")
-    if found is None and os.geteuid() == 0 and apt_get:
+    with one_at_a_time():
         for words in (["install"], ["update"], ["install"]):
-            if not shutil.which("chromium"):
+            if not shutil.which("chromium") and os.geteuid() == 0 and apt_get:
                 packages = ["--no-install-recommends", "chromium"] if words == ["install"] else []
                 subprocess.run(
                     [apt_get, *words, "--yes", *packages], stdout=subprocess.DEVNULL, check=False, timeout=900
                 )
-        found = shutil.which("chromium")
+    found = shutil.which("chromium")
     if found is None:
-        _chromium_missing = "Chromium is not installed: sudo apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(_chromium_missing)
-        pytest.skip(_chromium_missing)
+        miss("the sandbox's page", "Chromium is not installed: sudo apt-get install chromium")
     return Path(found)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """After all other summaries: a long list of skipped tests must not push it out of sight."""
-    yield
-    if _chromium_missing is not None:
-        terminalreporter.write_line(f"NOT TESTED: the sandbox's page. {_chromium_missing}", red=True, bold=True)

@@ -25,7 +25,7 @@ class Html(str):
     __slots__ = ()
 
 
-def say(language: str, key: str, **fields: str | float) -> Html:
+def say(language: str, key: str, /, **fields: str | float) -> Html:
     """A text with plural forms takes the one for its field `count`."""
     text = TEXTS[language][key]
     if not isinstance(text, str):
@@ -39,7 +39,7 @@ def _shown(language: str, value: str | float) -> str:
     return escape(value, quote=False) if isinstance(value, str) else language_of(language).number(value)
 
 
-def plain(language: str, key: str, **fields: str | float) -> str:
+def plain(language: str, key: str, /, **fields: str | float) -> str:
     """For buttons and answers to presses, which know no formatting: a text without tags, its fields as they are."""
     text = TEXTS[language][key]
     if not isinstance(text, str):
