@@ -43,7 +43,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_make_alone_lists_the_targets(project: Path) -> None:
     listed = [line.split()[1] for line in make(project).stdout.splitlines()]
-    assert listed == ["help", "run", "test", "check", "bench", "chaos", "clean", "lock"]
+    assert listed == ["help", "run", "test", "check", "bench", "chaos", "pictures", "clean", "lock"]
 
 
 def test_another_python_than_that_of_the_environment_is_refused_in_one_line(project: Path) -> None:

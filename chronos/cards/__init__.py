@@ -6,7 +6,7 @@ now, `press` does what a button says. Importing this package does not import aio
 
 from chronos.cards.facts import CardFacts, facts_of
 from chronos.cards.pressing import Place, press
-from chronos.cards.showing import Card, card_of, open_card, send_anew, show
+from chronos.cards.showing import Card, card_of, open_card, send_anew, show, show_in_passing
 from chronos.cards.words import Words, words_of
 from chronos.models.buttons import Button, Press
 
@@ -23,5 +23,6 @@ __all__ = [
     "press",
     "send_anew",
     "show",
+    "show_in_passing",
     "words_of",
 ]

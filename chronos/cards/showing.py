@@ -7,20 +7,25 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, TextClause, text
 
 from chronos import telegram
 from chronos.cards.facts import CardFacts, facts_of
 from chronos.cards.words import Words, words_of
-from chronos.errors import Ambiguous, PermanentError
+from chronos.errors import Ambiguous, PermanentError, one_line
 from chronos.models import FINAL
 from chronos.runtime import runtime
-from chronos.telegram import NOTICE, Urgency, sending_as
+from chronos.telegram import NOTICE, PROGRESS, Urgency, sending_as
 from chronos.telegram.reasons import later
 from chronos.telegram.sends import OTHER_BOT_SECONDS, Run
 
 #: Edits of one `show`: a task that moves while it is being shown is shown again.
 MOST_EDITS = 4
+#: For which somebody who has other work waits for an edit.
+IN_PASSING_SECONDS = 5.0
+
+log = structlog.get_logger("chronos.cards")
 
 _OPEN = text("""
 insert into cards as c (task_id, bot_id, chat, message_id, locale, shown)
@@ -97,6 +102,15 @@ async def show(task_id: uuid.UUID, *, urgency: Urgency = NOTICE) -> bool:
         facts = {"task": task_id, "message": card.message_id, "shown": edited}
         await asyncio.to_thread(_write, _KEEP, facts)
     return True
+
+
+async def show_in_passing(task_id: uuid.UUID) -> bool | None:
+    """`show`, if that can be had at once. None: it could not; the notice shows the end, so nobody misses it."""
+    try:
+        return await asyncio.wait_for(show(task_id, urgency=PROGRESS), IN_PASSING_SECONDS)
+    except Exception as error:
+        log.debug("a card is not edited", task=str(task_id), error=one_line(error))
+        return None
 
 
 async def send_anew(ctx: Run, task_id: uuid.UUID, urgency: Urgency = NOTICE) -> bool:

@@ -32,14 +32,10 @@ T = TypeVar("T")
 SURELY_NOT_SENT = (NotSent, Later, PermanentError, Cancelled, ConnectionRefusedError)
 #: Progress is for people: more often than this it is dropped (the last one always counts).
 PROGRESS_SECONDS = 0.5
-#: Seconds between two edits of a card by one run; until a card is looked for again; after an edit that failed; and for
-#: which a run waits for one at most.
-CARD_SECONDS, CARD_LOOK, CARD_PAUSE, CARD_PATIENCE = 3.0, 1.0, 15.0, 5.0
+#: Seconds between two edits of a card by one run; until a card is looked for again; after an edit that failed.
+CARD_SECONDS, CARD_LOOK, CARD_PAUSE = 3.0, 1.0, 15.0
 #: Before a run begins anew whose transaction PostgreSQL broke off.
 TROUBLE_SECONDS = 1.0
-
-#: Edits of cards for actors that are coroutines: asyncio itself keeps no task alive.
-_edits: set[asyncio.Task[None]] = set()
 
 
 class Intent:
@@ -200,23 +196,17 @@ class Context:
         """Its last state is the notice's to show: whatever goes wrong here is missed by nobody."""
         edit = self._show_card()
         if telegram.on_the_loop():
-            task = asyncio.get_running_loop().create_task(edit)
-            _edits.add(task)
-            task.add_done_callback(_edits.discard)
+            telegram.run_soon(edit)
         else:
             telegram.run(edit)
 
     async def _show_card(self) -> None:
         from chronos import cards
 
-        try:
-            shown = await asyncio.wait_for(cards.show(self.task.id, urgency=telegram.PROGRESS), CARD_PATIENCE)
-            if not shown:
-                # The bot may be about to write it.
-                self._card_next = time.monotonic() + CARD_LOOK
-        except Exception as error:
-            self._card_next = time.monotonic() + CARD_PAUSE
-            self.log.debug("the card is not edited", error=one_line(error))
+        shown = await cards.show_in_passing(self.task.id)
+        if not shown:
+            # The bot may be about to write it; or Telegram is not to be had.
+            self._card_next = time.monotonic() + (CARD_PAUSE if shown is None else CARD_LOOK)
 
     def cancelled(self) -> bool:
         """Whether somebody wants this run to stop; raise Cancelled() then, at a good place."""

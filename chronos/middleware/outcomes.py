@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import traceback
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 from dramatiq.middleware import Middleware
 from sqlalchemy import Connection
 
+from chronos import telegram
 from chronos.engine import tasks
 from chronos.engine.endings import Ending
 from chronos.engine.tasks import Claimed
@@ -17,6 +19,9 @@ from chronos.errors import Ambiguous, Cancelled, ClaimLost, Expired, HandBack, L
 from chronos.middleware.claim import ClaimedMessage
 from chronos.queues import policy_of
 from chronos.runtime import Runtime
+
+#: A task that comes back sooner is not worth an edit of its card.
+VISIBLE_SECONDS = 3.0
 
 Write = Callable[[Connection], str | None]
 
@@ -56,8 +61,21 @@ class WriteOutcomes(Middleware):
         def then(status: str | None) -> None:
             if hook is not None and status == "pending":
                 hook(run, outcome)
+            if status == "pending" and run.chat is not None and waits_visibly(exception):
+                telegram.run_soon(show_card(run.id))
 
         self.runtime.finish(Ending(run, write=write, then=then))
+
+
+def waits_visibly(error: BaseException) -> bool:
+    """Whether people see it wait: after a failure, or for some time."""
+    return error.seconds >= VISIBLE_SECONDS if isinstance(error, Later) else isinstance(error, Exception)
+
+
+async def show_card(task_id: uuid.UUID) -> None:
+    from chronos import cards
+
+    await cards.show_in_passing(task_id)
 
 
 def decide(run: Claimed, error: BaseException) -> tuple[str, Write]:

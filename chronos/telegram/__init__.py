@@ -3,7 +3,7 @@
 Importing this package does not import aiogram.
 """
 
-from chronos.telegram.bots import bot, call, close, is_made, on_the_loop, run, this_bot
+from chronos.telegram.bots import bot, call, close, is_made, on_the_loop, run, run_soon, this_bot
 from chronos.telegram.sends import Sent, send
 from chronos.telegram.urgency import (
     BROADCAST,
@@ -35,6 +35,7 @@ __all__ = [
     "is_made",
     "on_the_loop",
     "run",
+    "run_soon",
     "send",
     "sending_as",
     "this_bot",

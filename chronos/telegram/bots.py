@@ -5,6 +5,7 @@ The sender lives on the one event loop of the process; a synchronous actor reach
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,6 +74,15 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             + ("no worker runs in this process" if thread is None else "a coroutine awaits chronos.telegram.send(...)")
         )
     return thread.run_coroutine(coroutine)
+
+
+def run_soon(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Begin it on the event loop of this worker process; nobody waits for it, so its errors are its own to handle."""
+    thread = get_event_loop_thread()
+    if thread is None or not thread.loop.is_running():
+        coroutine.close()
+        return
+    asyncio.run_coroutine_threadsafe(coroutine, thread.loop)
 
 
 def on_the_loop() -> bool:

@@ -52,7 +52,8 @@ begin
   select t.run_at, t.status = 'pending' and t.started_at is null as gathers into latest from tasks t
     where t.idempotency_key in ('alarm:' || (minute - 1), 'alarm:' || minute, 'alarm:' || (minute + 1))
     order by t.run_at desc limit 1;
-  if found and latest.gathers and latest.run_at > moment then
+  -- It may begin before we commit: half a second is for that.
+  if found and latest.gathers and latest.run_at > moment + interval '500 milliseconds' then
     return;
   end if;
   if found then

@@ -131,6 +131,13 @@ def test_a_failed_task_is_tried_again_from_its_card(chat: Chat) -> None:
     chat.becomes(READY)
 
 
+def test_a_card_says_that_a_run_failed_and_when_the_next_one_comes(chat: Chat) -> None:
+    chat.submit(fail="chat")
+    chat.becomes("⏳ Задача walk: не получилось, попробую снова в ")
+    chat.press("Отмена")
+    chat.becomes("🚫 Задача walk: отменено")
+
+
 def test_a_stranger_decides_nothing(chat: Chat) -> None:
     chat.submit(fail="no", permanent=True)
     chat.becomes("❌ Задача walk")
@@ -196,13 +203,13 @@ def test_a_result_that_came_to_the_chat_needs_no_other_words(chat: Chat) -> None
 
 
 def test_a_notice_to_somebody_who_blocked_the_bot_is_no_failure(chat: Chat) -> None:
-    chat.sandbox.block("user1", bot=chat.bot)
+    chat.sandbox.block(chat.user, bot=chat.bot)
     chat.submit(card=False)
     chat.no_card_will_come()
     chat.settled()
-    assert chat.tasks()[1][:2] == ("tell", "completed")
+    name, status, _, _, result = chat.tasks()[1]
+    assert (name, status, result["told"]) == ("tell", "completed", "nobody")
     assert chat.sql("select count(*) from dead_letters") == [(0,)]
-    chat.sandbox.block("user1", bot=chat.bot, blocked=False)
 
 
 def test_a_notice_whose_answer_got_lost_comes_again(chat: Chat) -> None:
