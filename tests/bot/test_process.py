@@ -23,7 +23,7 @@ from telegram_sandbox.process import SandboxProcess
 from tests.bot.conftest import SECRET, Bot, BotProcess, Who, new_database
 from tests.processes import eventually
 
-BOT, REFUSED = 8_500_001, 8_500_002
+BOT, REFUSED, EARLY = 8_500_001, 8_500_002, 8_500_003
 _people = itertools.count(700_001)
 
 
@@ -132,19 +132,57 @@ def test_a_bot_that_is_asked_to_stop_finishes_what_it_handles(house: House) -> N
     assert house.sql("select poller, poller_beat_at from bots where id = :id", id=BOT) == [(None, None)]
 
 
+def app_for(runtime: Runtime, sandbox: SandboxProcess, bot_id: int) -> tuple[App, Callable[[], Any]]:
+    """A bot of its own in this process, and what closes it."""
+    budget = Database(runtime.database.url.render_as_string(hide_password=False), runtime.settings, connections=1)
+    made, sender = make_bot(f"{bot_id}:{SECRET}", runtime.database, budget, telegram_url=sandbox.url)
+
+    async def close() -> None:
+        await made.session.close()
+        await sender.close()
+
+    return App(runtime, made), close
+
+
+def test_a_bot_that_starts_while_postgresql_is_away_tells_so_and_begins_when_it_is_back(
+    runtime: Runtime, postgres: PrivatePostgres, bot_sandbox: SandboxProcess
+) -> None:
+    client = bot_sandbox.client
+    client.bot(EARLY)
+    client.post("users", id=800_001, first_name="x", language_code="en")
+    who = Who(client, EARLY, 800_001, "en")
+
+    async def live() -> int:
+        app, close = app_for(runtime, bot_sandbox, EARLY)
+        living = asyncio.create_task(app.main())
+        try:
+            assert "database is away" in (await asyncio.to_thread(who.says, "/help", 30))["text"]
+            await asyncio.to_thread(postgres.start)
+            await asyncio.to_thread(eventually, lambda: "no access yet" in who.last()["text"], 40)
+            app.stopping.set()
+            return await living
+        finally:
+            await close()
+
+    postgres.kill()
+    try:
+        assert asyncio.run(live()) == 0
+    finally:
+        if not postgres.running:
+            postgres.start()
+
+
 def test_a_refused_token_ends_the_bot_with_one_line(
     runtime: Runtime, bot_sandbox: SandboxProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bot_sandbox.client.bot(REFUSED, revoked=True)
 
     async def live() -> int:
-        budget = Database(runtime.database.url.render_as_string(hide_password=False), runtime.settings, connections=1)
-        made, sender = make_bot(f"{REFUSED}:{SECRET}", runtime.database, budget, telegram_url=bot_sandbox.url)
+        app, close = app_for(runtime, bot_sandbox, REFUSED)
         try:
-            return await App(runtime, made).main()
+            return await app.main()
         finally:
-            await made.session.close()
-            await sender.close()
+            await close()
 
     assert asyncio.run(live()) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
