@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import psycopg
 import pytest
 
 from private_services import PrivateRabbitMQ
+from telegram_sandbox.client import Sandbox
+from telegram_sandbox.process import SandboxProcess
 from tests.processes import ROOT, eventually
 
 SCRIPT = Path(sys.executable).with_name("chronos")
@@ -184,6 +187,53 @@ def test_what_dies_is_started_again_and_told(start: Start) -> None:
     eventually(lambda: up.run(f"CHRONOS_DATA_DIR={up.folder} {SCRIPT} doctor").returncode == 0, what=up.said())
 
 
+def test_a_person_gets_a_report_in_the_chat_and_the_bot_is_started_again_when_it_dies(start: Start) -> None:
+    up = start().ready()
+    assert re.search(r"^Open  http://127\.0\.0\.1:\d+/", up.said(), re.MULTILINE)
+    telegram = Sandbox.in_folder(up.folder / "sandbox")
+    [asked] = telegram.say("/report 7d", as_="admin", wait=30)
+    assert "Москва" in str(asked["message"]["reply_markup"])
+    telegram.press("Москва", as_="admin")
+
+    def picture() -> dict[str, Any] | None:
+        return next((message for message in telegram.messages(as_="admin") if "photo" in message), None)
+
+    chart = eventually(picture, 90, "the chart")
+    assert "Отчёт за 7 дней" in chart["caption"] and "пример данных" in chart["caption"]
+
+    bot = next(p for p in up.tree() if p.cmdline()[-2:] == ["chronos.cli", "bot"])
+    bot.kill()
+    eventually(lambda: up.said().count("polls") == 2, what=up.said())
+    assert "the bot ended (killed by signal 9) and is started again" in up.said()
+    assert telegram.say("/help", as_="user2", wait=30)
+    link = re.search(r"^Admin http://\S+start=(\S+)   ", up.said(), re.MULTILINE)
+    assert link is not None, up.said()
+    telegram.start(link[1], as_="user2")
+    eventually(lambda: "admin" in str(up.chronos("user", "list")[:2]) and len(_admins(up)) == 2, what=up.said())
+
+
+def _admins(up: Up) -> list[Any]:
+    return [person for person in up.chronos("user", "list") if person["role"] == "admin"]
+
+
+def test_a_port_that_was_asked_for_and_is_busy_is_one_line(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        up = start(CHRONOS_SANDBOX_PORT=str(port))
+        assert up.process.wait(60) == 2
+    [line] = [line for line in up.said().splitlines() if line.startswith("chronos: ")]
+    assert f"port {port} is used by another program" in line
+
+
+def test_a_token_that_telegram_does_not_know_is_one_line(start: Start, tmp_path: Path) -> None:
+    with SandboxProcess(tmp_path / "telegram") as telegram:
+        telegram.client.bot(5, revoked=True)
+        up = start(CHRONOS_BOT_TOKEN=f"5:{'x' * 35}", CHRONOS_TELEGRAM_URL=telegram.url)
+        assert up.process.wait(90) == 2, up.said()
+    [line] = [line for line in up.said().splitlines() if line.startswith("chronos: ")]
+    assert "token" in line and "x" * 35 not in up.said()
+
+
 @pytest.mark.rabbitmq
 def test_up_with_rabbitmq_tells_other_commands_its_address(start: Start, rabbitmq: PrivateRabbitMQ) -> None:
     up = start("--rabbitmq").ready()
@@ -199,6 +249,7 @@ def test_up_with_rabbitmq_tells_other_commands_its_address(start: Start, rabbitm
             {"CHRONOS_DATA_DIR": "/dev/null/here"},
             "cannot work in /dev/null/here: Not a directory; set CHRONOS_DATA_DIR",
         ),
+        ({"CHRONOS_BOT_TOKEN": "a slip of the hand"}, "CHRONOS_BOT_TOKEN (the bot's token"),
         ({"CHRONOS_ACTORS": "no_such_module"}, "CHRONOS_ACTORS: cannot import no_such_module"),
     ],
 )
