@@ -326,7 +326,7 @@ def test_every_command_has_json_and_is_in_the_documents() -> None:
     commands = leaves(typer.main.get_command(app))
     assert len(commands) == 30
     without = [path for path, command in commands if not any("--json" in p.opts for p in command.params)]
-    assert without == [("worker",)]  # its answers are logs: CHRONOS_LOG_FORMAT=json
+    assert without == [("bot",), ("worker",)]  # their answers are logs: CHRONOS_LOG_FORMAT=json
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     assert [path for path, _ in commands if f"| `chronos {' '.join(path)}` |" not in page] == []
 
