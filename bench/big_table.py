@@ -64,7 +64,7 @@ def _best(runtime: Runtime) -> dict[str, float]:
 def _measure(runtime: Runtime) -> dict[str, float]:
     """Microseconds per row of each verb, one connection, batches as under load."""
     worker = uuid.uuid4()
-    with runtime.database.statement() as connection:
+    with runtime.loops.statement() as connection:
         connection.execute(
             text("insert into workers (id, name, host, pid, process_start) values (:id, 'bench', 'bench', 1, '')"),
             {"id": worker},
@@ -80,7 +80,7 @@ def _measure(runtime: Runtime) -> dict[str, float]:
     for start in range(0, TASKS, 1000):
         batch = [NewTask("broadcast", "noop", user_id=n % 100) for n in range(start, start + 1000)]
         timed("submit", TASKS, lambda batch=batch: runtime.submit(*batch))
-    with runtime.database.statement() as connection:
+    with runtime.loops.statement() as connection:
         ids: list[uuid.UUID] = []
         while marked := timed("relay", TASKS, lambda: tasks.mark_published(connection, "broadcast", 1000, 60)):
             ids += [wakeup[0] for wakeup in marked]

@@ -57,7 +57,7 @@ class Runtime:
         #: For actors and front doors.
         self.database = Database(url, configuration)
         #: For the loops of a worker, so that actors that hold every connection cannot stop them.
-        self.loops = Database(url, configuration, connections=LOOP_CONNECTIONS)
+        self.loops = Database(url, configuration, connections=LOOP_CONNECTIONS, by_index=True)
         self.amqp_url = configuration.amqp_url.get_secret_value() if configuration.amqp_url else None
         self.transport: Transport = RabbitTransport(self.amqp_url) if self.amqp_url else MemoryTransport()
         self.held = Held()
@@ -128,7 +128,7 @@ class Runtime:
         self.held.threads, self.held.queues = threads, max(1, len(queues))
         self.held.stopping = False
         name = self.settings.worker_name or socket.gethostname()
-        own = Database(database_url(self.settings), self.settings, connections=1)
+        own = Database(database_url(self.settings), self.settings, connections=1, by_index=True)
         self.beat = Beat(own, self.held, self.settings.lease, name, self.die)
         self.beat.register(queues)
         self.finisher = Finisher(self.loops, self.held)

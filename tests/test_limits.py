@@ -158,6 +158,41 @@ def test_a_claim_reads_the_rows_that_it_names_however_many_wait(runtime: Runtime
         assert read() - before < 3000
 
 
+def test_no_loop_reads_the_whole_table_whatever_was_planned_when_it_was_small(runtime: Runtime) -> None:
+    worker = uuid.uuid4()
+
+    def work(connection: Connection, ids: list[uuid.UUID]) -> None:
+        token = uuid.uuid4()
+        runs = tasks.claim(connection, "system", ids, worker, token)
+        tasks.finish(connection, [(run.id, run.token, None) for run in runs])
+        tasks.why_refused(connection, "system", ids, worker)
+        tasks.wake(connection, ids)
+        tasks.mark_published(connection, "system", 10, 1.0)
+        tasks.due_queues(connection)
+        tasks.running_of(connection, worker)
+        tasks.reap(connection)
+        tasks.expire(connection)
+
+    def sequential(connection: Connection) -> int:
+        connection.execute(text("select pg_stat_force_next_flush()"))
+        return int(
+            connection.execute(text("select seq_scan from pg_stat_user_tables where relname = 'tasks'")).scalar_one()
+        )
+
+    with runtime.loops.statement() as connection:
+        Ground(runtime, connection).worker = worker
+        connection.execute(
+            text("insert into workers (id, name, host, pid, process_start) values (:w, 'w', 'h', 1, '')"), {"w": worker}
+        )
+        for _ in range(20):  # until the server keeps its plans
+            work(connection, [done.id for done in runtime.submit(NewTask("system", "a"))])
+        before = sequential(connection)
+        ids = [done.id for done in runtime.submit(*[NewTask("system", "a") for _ in range(2000)])]
+        for start in range(0, 200, 50):
+            work(connection, ids[start : start + 50])
+        assert sequential(connection) == before
+
+
 def test_a_refusal_names_only_the_limits_that_refuse(runtime: Runtime) -> None:
     """A task that waits for the queue is not told to wait for the slot of another actor's slow rate."""
     with runtime.database.statement() as connection:
