@@ -51,7 +51,7 @@ def _draw(sandbox: Sandbox) -> None:
     sandbox.press("Москва", as_="admin", wait=20)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-quic"])
-        page = browser.new_page(viewport={"width": 1180, "height": 900}, locale="ru-RU", device_scale_factor=1)
+        page = browser.new_page(viewport={"width": 1180, "height": 1120}, locale="ru-RU", device_scale_factor=1)
         page.goto(f"{sandbox.url}/?as=admin")
         sandbox.press("7 дней", as_="admin", wait=60)
         _until(lambda: page.locator("img").count() > 0, "the chart is there")
